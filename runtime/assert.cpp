@@ -1,12 +1,16 @@
 #include "weft/runtime/assert.hpp"
 
+#include <pthread.h>
+
 #include <cstdio>
 #include <cstdlib>
 
 namespace weft::detail {
 
 void assertion_failed(const char* what, const char* file, int line) noexcept {
-  std::fprintf(stderr, "weft: %s (%s:%d)\n", what, file, line);
+  char thread[16] = "?";
+  (void)::pthread_getname_np(::pthread_self(), thread, sizeof thread);
+  std::fprintf(stderr, "weft: %s (%s:%d, thread %s)\n", what, file, line, thread);
   std::abort();
 }
 

@@ -4,7 +4,7 @@
 
 namespace weft::detail {
 
-/// Prints `what`, the place and the reactor of this thread to stderr, then aborts. Any thread.
+/// Prints `what`, the place and the name of this thread to stderr, then aborts. Any thread.
 [[noreturn, gnu::cold, gnu::noinline]] void assertion_failed(const char* what, const char* file, int line) noexcept;
 
 }  // namespace weft::detail

@@ -32,10 +32,12 @@ class CancelScope : public ListHook<> {
   CancelScope() noexcept = default;
   /// A scope inside `parent`: cancelled with it, at once if it is cancelled already. `parent` may be null.
   explicit CancelScope(CancelScope* parent) noexcept;
+  /// Nothing may be left in it: no wait and no scope.
   ~CancelScope();
 
   /// Asks every wait of this scope and of the scopes inside it to end, and every later wait not to start. Only the
-  /// first call counts. `reason` is Errc::cancelled or Errc::timed_out.
+  /// first call counts. `reason` is Errc::cancelled or Errc::timed_out. Cost: one visit of each wait and scope inside;
+  /// no recursion, so scopes may be nested as deep as memory allows.
   void cancel(Errc reason = Errc::cancelled) noexcept;
 
   /// Errc::ok while nobody has asked.
@@ -45,6 +47,10 @@ class CancelScope : public ListHook<> {
   void add(Cancellable& wait) noexcept { waits_.push_back(wait); }
 
  private:
+  /// Marks this scope, and tells its own waits.
+  void cancel_waits(Errc reason) noexcept;
+
+  CancelScope* parent_ = nullptr;
   Errc requested_ = Errc::ok;
   IntrusiveList<Cancellable, Cancellable> waits_;
   IntrusiveList<CancelScope> children_;

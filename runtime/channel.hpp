@@ -6,27 +6,31 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <optional>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "weft/runtime/wait.hpp"
 
 namespace weft {
 
-/// See the top of the file. T is movable. Pinned. Thread: the reactor's.
+/// See the top of the file. T moves without throwing. Pinned; must outlive those who wait. Thread: the reactor's.
+/// Cost: one allocation of room for `capacity` values when it is made, none afterwards.
 template <typename T>
 class Channel {
+  static_assert(std::is_nothrow_move_constructible_v<T>, "a value that gets lost half way would hang its receiver");
+
  public:
   /// `capacity` 0 is a rendezvous: a send completes when a receiver has taken the value.
-  explicit Channel(std::size_t capacity) : capacity_(capacity) {}
+  explicit Channel(std::size_t capacity) : ring_(capacity) {}
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
-  class [[nodiscard]] Send final : public Wait, public ListHook<Channel> {
+  class [[nodiscard]] Send final : public ListHook<Channel>, public Wait {
    public:
     Send(Channel& channel, T value) : channel_(channel), value_(std::move(value)) {}
-    [[nodiscard]] bool await_ready() { return channel_.closed_ || channel_.accept(value_); }
+    [[nodiscard]] bool await_ready() noexcept { return channel_.closed_ || channel_.accept(value_); }
     template <WeftPromise P>
     bool await_suspend(std::coroutine_handle<P> waiting) noexcept {
       if (!begin(waiting.promise())) return false;
@@ -48,11 +52,11 @@ class Channel {
     std::optional<T> value_;  ///< empty once the channel has it
   };
 
-  class [[nodiscard]] Receive final : public Wait, public ListHook<Channel> {
+  class [[nodiscard]] Receive final : public ListHook<Channel>, public Wait {
    public:
     explicit Receive(Channel& channel) noexcept : channel_(channel) {}
-    [[nodiscard]] bool await_ready() {
-      value_ = channel_.take();
+    [[nodiscard]] bool await_ready() noexcept {
+      channel_.take(value_);
       return value_.has_value() || channel_.closed_;
     }
     template <WeftPromise P>
@@ -89,44 +93,53 @@ class Channel {
   }
 
   [[nodiscard]] bool closed() const noexcept { return closed_; }
-  [[nodiscard]] std::size_t size() const noexcept { return queue_.size(); }
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
  private:
   /// Hands `value` to a waiting receiver or queues it; false when there is room for neither.
-  bool accept(std::optional<T>& value) {
+  bool accept(std::optional<T>& value) noexcept {
     if (Receive* receiver = receivers_.pop_front()) {
-      receiver->value_ = std::exchange(value, std::nullopt);
+      move_over(value, receiver->value_);
       receiver->complete();
       return true;
     }
-    if (queue_.size() >= capacity_) return false;
-    queue_.push_back(std::move(*value));
-    value.reset();
+    if (size_ == ring_.size()) return false;
+    put(value);
     return true;
   }
 
-  /// The oldest value, and the first waiting sender moves up.
-  std::optional<T> take() {
-    std::optional<T> value;
-    if (!queue_.empty()) {
-      value.emplace(std::move(queue_.front()));
-      queue_.pop_front();
-      if (!senders_.empty()) {
-        Send* sender = senders_.pop_front();
-        queue_.push_back(std::move(*sender->value_));
-        sender->value_.reset();
+  /// Moves `value` to the end of the ring. Precondition: there is room.
+  void put(std::optional<T>& value) noexcept {
+    const std::size_t end = first_ + size_;
+    move_over(value, ring_[end < ring_.size() ? end : end - ring_.size()]);
+    ++size_;
+  }
+
+  static void move_over(std::optional<T>& from, std::optional<T>& to) noexcept {
+    to.emplace(std::move(*from));
+    from.reset();
+  }
+
+  /// Takes the oldest value, if there is one, and the first waiting sender moves up.
+  void take(std::optional<T>& value) noexcept {
+    if (size_ != 0) {
+      move_over(ring_[first_], value);
+      if (++first_ == ring_.size()) first_ = 0;
+      --size_;
+      if (Send* sender = senders_.pop_front()) {
+        put(sender->value_);
         sender->complete();
       }
     } else if (Send* sender = senders_.pop_front()) {
-      value = std::exchange(sender->value_, std::nullopt);
+      move_over(sender->value_, value);
       sender->complete();
     }
-    return value;
   }
 
-  std::size_t capacity_;
   bool closed_ = false;
-  std::deque<T> queue_;
+  std::vector<std::optional<T>> ring_;
+  std::size_t first_ = 0;  ///< the oldest value
+  std::size_t size_ = 0;   ///< values in the ring
   IntrusiveList<Send, Channel> senders_;
   IntrusiveList<Receive, Channel> receivers_;
 };

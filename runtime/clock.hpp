@@ -17,7 +17,7 @@ inline constexpr Instant kNever = Instant::max();
 /// `now + wait`, kNever where that would overflow; a negative wait counts as zero.
 [[nodiscard]] constexpr Instant saturating_add(Instant now, Duration wait) noexcept {
   if (wait <= Duration::zero()) return now;
-  return wait >= kNever - now ? kNever : now + wait;
+  return now >= kNever - wait ? kNever : now + wait;
 }
 
 /// Thread: any.

@@ -16,7 +16,9 @@ class DeadlineScope final : private Timer {
  public:
   DeadlineScope(Reactor& reactor, CancelScope* parent, Instant deadline) noexcept
       : reactor_(reactor), scope_(parent) {
-    if (deadline != kNever) reactor_.timers().arm(*this, deadline);
+    if (deadline == kNever) return;
+    const bool passed = deadline <= reactor_.clock().now();
+    reactor_.timers().arm(*this, passed ? Instant::min() : deadline);
   }
   DeadlineScope(const DeadlineScope&) = delete;
   DeadlineScope& operator=(const DeadlineScope&) = delete;
@@ -46,7 +48,7 @@ Task<T> with_deadline(Instant deadline, Task<T> task) {
     co_await std::move(task);
   } else {
     T value = co_await std::move(task);
-    co_return value;
+    co_return std::move(value);
   }
 }
 
@@ -60,7 +62,7 @@ Task<T> with_deadline(Duration timeout, Task<T> task) {
     co_await std::move(limited);
   } else {
     T value = co_await std::move(limited);
-    co_return value;
+    co_return std::move(value);
   }
 }
 

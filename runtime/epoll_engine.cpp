@@ -55,9 +55,13 @@ void EpollEngine::remove(int fd) noexcept {
   ::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, &unused);
 }
 
-bool EpollEngine::poll() noexcept { return reap(Duration::zero()); }
+bool EpollEngine::poll() noexcept {
+  return reap(Duration::zero());
+}
 
-bool EpollEngine::wait(Duration timeout) noexcept { return reap(std::max(timeout, Duration::zero())); }
+bool EpollEngine::wait(Duration timeout) noexcept {
+  return reap(std::max(timeout, Duration::zero()));
+}
 
 bool EpollEngine::reap(Duration timeout) noexcept {
   std::array<epoll_event, kBatch> events;

@@ -31,7 +31,9 @@ std::string_view to_string(Errc code) noexcept {
 Errc errc_from_errno(int error_number) noexcept {
   switch (error_number) {
     case 0: return Errc::ok;
+    case ECONNABORTED:
     case ECONNRESET:
+    case ENETRESET:
     case EPIPE:
     case ESHUTDOWN:
     case ESRCH: return Errc::peer_lost;
@@ -39,6 +41,8 @@ Errc errc_from_errno(int error_number) noexcept {
     case ECONNREFUSED:
     case EHOSTUNREACH:
     case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
     case EADDRNOTAVAIL: return Errc::unreachable;
     case ETIMEDOUT: return Errc::timed_out;
     case EMFILE:
@@ -47,7 +51,9 @@ Errc errc_from_errno(int error_number) noexcept {
     case ENOBUFS:
     case ENOSPC: return Errc::exhausted;
     case ENOSYS:
-    case EOPNOTSUPP: return Errc::unsupported;
+    case EOPNOTSUPP:
+    case EAFNOSUPPORT:
+    case EPROTONOSUPPORT: return Errc::unsupported;
     case EINVAL: return Errc::invalid_argument;
     default: return Errc::io;
   }

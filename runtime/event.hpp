@@ -9,7 +9,7 @@ namespace weft {
 /// Pinned; must outlive its waiters. Thread: the reactor's (from elsewhere: submit_to).
 class Event {
  public:
-  class [[nodiscard]] Waiter final : public Wait, public ListHook<Event> {
+  class [[nodiscard]] Waiter final : public ListHook<Event>, public Wait {
    public:
     explicit Waiter(Event& event) noexcept : event_(event) {}
     [[nodiscard]] bool await_ready() const noexcept { return event_.set_; }

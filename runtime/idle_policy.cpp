@@ -24,11 +24,11 @@ IdleStep IdleState::on_idle_turn() noexcept {
     case IdleMode::block: return IdleStep::block;
     case IdleMode::automatic: break;
   }
-  if (policy_.spin == Duration::zero()) return IdleStep::block;
+  if (policy_.spin <= Duration::zero()) return IdleStep::block;
   const std::uint32_t turn = idle_turns_++;
   if (turn % kTurnsPerClockRead != 0) return IdleStep::spin;
   const Instant now = clock_->now();
-  if (turn == 0) spin_until_ = now + policy_.spin;
+  if (turn == 0) spin_until_ = saturating_add(now, policy_.spin);
   return now < spin_until_ ? IdleStep::spin : IdleStep::block;
 }
 

@@ -1,20 +1,25 @@
 #include "weft/runtime/nursery.hpp"
 
 namespace weft {
+namespace {
 
-void Nursery::fail(std::exception_ptr failure) noexcept {
-  if (failure_ == nullptr) failure_ = std::move(failure);
-  scope_.cancel();
+bool is_cancellation(const std::exception_ptr& failure) noexcept {
+  try {
+    std::rethrow_exception(failure);
+  } catch (const Error& error) {
+    return error.code() == Errc::cancelled;
+  } catch (...) {
+    return false;
+  }
 }
 
-void Nursery::rethrow_failure() {
-  if (failure_ == nullptr) return;
-  if (!cancelled_here_) std::rethrow_exception(std::move(failure_));
-  try {
-    std::rethrow_exception(failure_);
-  } catch (const Error& error) {
-    if (error.code() != Errc::cancelled) throw;
-  }
+}  // namespace
+
+void Nursery::fail(std::exception_ptr failure) noexcept {
+  // What a cancel() of this nursery brings about must not hide a failure that comes after it.
+  if (cancelled_here_ && is_cancellation(failure)) return;
+  if (failure_ == nullptr) failure_ = std::move(failure);
+  scope_.cancel();
 }
 
 }  // namespace weft

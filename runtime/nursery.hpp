@@ -26,6 +26,8 @@ class Nursery {
   /// Cost: no allocation beyond the task's own frame.
   template <typename T>
   void start(Task<T> child) {
+    WEFT_ASSERT(child, "Nursery::start: an empty task");
+    WEFT_ASSERT(child.handle().promise().reactor == nullptr, "Nursery::start: the task was started before");
     auto& promise = child.release().promise();
     promise.on_finished_context = this;
     promise.on_finished = &child_finished<T>;
@@ -40,7 +42,7 @@ class Nursery {
   }
 
   /// Asks body and children to end. Not a failure: with_nursery returns normally, unless somebody throws something
-  /// other than Errc::cancelled.
+  /// other than an Error of Errc::cancelled, before or after.
   void cancel() noexcept {
     cancelled_here_ = true;
     scope_.cancel();
@@ -55,7 +57,8 @@ class Nursery {
   template <typename Body, typename... Arguments>
   friend Task<void> with_nursery(Body body, Arguments... arguments);
 
-  /// Suspends until no child runs. Not a cancellation point: children are always awaited.
+  /// Suspends until no child runs. Not a cancellation point: children are always awaited. Whoever is told of an end
+  /// may start another child before the joining coroutine runs, so it is awaited in a loop.
   class Join final : public Wait {
    public:
     explicit Join(Nursery& nursery) noexcept : nursery_(nursery) {}
@@ -74,7 +77,7 @@ class Nursery {
   };
 
   Nursery(Reactor& reactor, CancelScope* parent) noexcept : reactor_(reactor), scope_(parent) {}
-  ~Nursery() { WEFT_ASSERT(running_ == 0, "a nursery was destroyed with running children"); }
+  ~Nursery() { WEFT_ASSERT(running_ == 0, "Nursery: destroyed with running children"); }
 
   template <typename T>
   static std::coroutine_handle<> child_finished(PromiseBase& finished) noexcept {
@@ -82,13 +85,18 @@ class Nursery {
     if (std::exception_ptr failure = static_cast<detail::TaskPromise<T>&>(finished).take_exception()) {
       self.fail(std::move(failure));
     }
-    self.reactor_.destroy_finished(finished);
-    if (--self.running_ == 0 && self.join_ != nullptr) self.join_->complete();
+    self.reactor_.destroy_finished(finished, &child_destroyed);
     return std::noop_coroutine();
+  }
+  static void child_destroyed(void* context) noexcept {
+    auto& self = *static_cast<Nursery*>(context);
+    if (--self.running_ == 0 && self.join_ != nullptr) std::exchange(self.join_, nullptr)->complete();
   }
 
   void fail(std::exception_ptr failure) noexcept;
-  void rethrow_failure();
+  void rethrow_failure() {
+    if (failure_ != nullptr) std::rethrow_exception(std::move(failure_));
+  }
 
   Reactor& reactor_;
   CancelScope scope_;
@@ -106,11 +114,12 @@ Task<void> with_nursery(Body body, Arguments... arguments) {
   Nursery nursery(*self.reactor, outer);
   self.scope = &nursery.scope_;
   try {
-    co_await body(nursery, std::move(arguments)...);
+    Task<void> running = body(nursery, std::move(arguments)...);
+    co_await std::move(running);
   } catch (...) {
     nursery.fail(std::current_exception());
   }
-  co_await Nursery::Join(nursery);
+  while (nursery.running_ != 0) co_await Nursery::Join(nursery);
   self.scope = outer;
   nursery.rethrow_failure();
 }

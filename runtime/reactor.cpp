@@ -13,7 +13,7 @@ constexpr int kReadyBudget = 256;
 constexpr std::uint64_t kTurnsPerIoPoll = 16;
 constexpr std::size_t kTimerBudget = 256;
 
-thread_local Reactor* current_reactor = nullptr;
+constinit thread_local Reactor* current_reactor = nullptr;
 
 inline void cpu_pause() noexcept {
 #if defined(__x86_64__) || defined(__i386__)
@@ -26,6 +26,8 @@ inline void cpu_pause() noexcept {
 }  // namespace
 
 namespace detail {
+
+constinit thread_local std::uintptr_t transfer_stack_limit = 0;
 
 void resume_from_loop(Reactor& reactor, std::coroutine_handle<> next) noexcept { reactor.resume_next_ = next; }
 
@@ -45,6 +47,8 @@ Reactor::Reactor(const ReactorOptions& options)
 Reactor::~Reactor() {
   while (posters_.load(std::memory_order_acquire) != 0) ::sched_yield();  // a few instructions, or one write
   WEFT_ASSERT(ready_head_ == nullptr, "a reactor was destroyed with coroutines on its ready list");
+  WEFT_ASSERT(guests_ == 0, "a reactor was destroyed while tasks submitted to it were running");
+  WEFT_ASSERT(timers_.armed() == 0, "a reactor was destroyed with armed timers");
   WEFT_ASSERT(pollers_.empty(), "a reactor was destroyed with pollers");
   WEFT_ASSERT(mailbox_.empty(), "a reactor was destroyed with undelivered mail");
   io_->remove(event_fd_.get());
@@ -58,31 +62,40 @@ void Reactor::add_poller(Poller& poller) { pollers_.push_back(&poller); }
 void Reactor::remove_poller(Poller& poller) noexcept { std::erase(pollers_, &poller); }
 
 void Reactor::run_root(PromiseBase& root, CancelScope& scope) {
+  WEFT_ASSERT(!running_, "Reactor::run: called while the reactor runs");
   WEFT_ASSERT(current_reactor == nullptr || current_reactor == this, "Reactor::run: this thread has another reactor");
+  WEFT_ASSERT(owner_ == nullptr || owner_ == &current_reactor, "Reactor::run: this reactor belongs to another thread");
   current_reactor = this;
+  owner_ = &current_reactor;
+  running_ = true;
   root_finished_ = false;
+  const auto frame = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  detail::transfer_stack_limit = frame > detail::kTransferStackBytes ? frame - detail::kTransferStackBytes : 0;
   root.on_finished_context = this;
   root.on_finished = [](PromiseBase& finished) noexcept -> std::coroutine_handle<> {
     static_cast<Reactor*>(finished.on_finished_context)->root_finished_ = true;
     return std::noop_coroutine();
   };
   start(root, &scope);
-  while (!root_finished_) {
+  while (!finished()) {
     if (turn()) {
       idle_.on_progress();
-    } else if (!root_finished_) {
+    } else if (!finished()) {
       idle();
     }
   }
+  running_ = false;
+  detail::transfer_stack_limit = 0;
 }
 
 void Reactor::resume(std::coroutine_handle<> coroutine) noexcept {
   coroutine.resume();
   while (resume_next_) std::exchange(resume_next_, {}).resume();
-  while (finished_ != nullptr) {
-    PromiseBase* next = finished_->next_ready;
-    finished_->self.destroy();
-    finished_ = next;
+  if (finished_ != nullptr) {
+    PromiseBase* ended = std::exchange(finished_, nullptr);
+    void* context = ended->on_finished_context;
+    ended->self.destroy();
+    after_finished_(context);
   }
 }
 
@@ -102,7 +115,7 @@ bool Reactor::turn() noexcept {
   const std::uint64_t turn_number = counters_.turns++;
   bool progress = mailbox_.deliver_all();
   progress |= resume_ready();
-  if (root_finished_) return true;
+  if (finished()) return true;
   for (std::size_t i = 0; i < pollers_.size(); ++i) progress |= pollers_[i]->poll();
   if (turn_number % kTurnsPerIoPoll == 0) {
     progress |= io_->poll();

@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/clock.hpp"
@@ -37,7 +38,7 @@ struct ReactorCounters {
   std::uint64_t blocked = 0;  ///< waits in the io engine
 };
 
-/// See the top of the file. Pinned; belongs to the thread that calls run().
+/// See the top of the file. Pinned; belongs to the thread that calls run(), and dies on it or after it.
 class Reactor {
  public:
   /// Errors: throws Error(exhausted | unsupported | bad_environment) when no io engine can be made.
@@ -47,9 +48,12 @@ class Reactor {
   ~Reactor();
 
   /// Runs `root` and everything below it to its end on the calling thread; gives its value or rethrows its exception.
-  /// The thread is this reactor's from then on.
+  /// Tasks that other reactors have submitted here are run to their end as well. The thread is this reactor's from then
+  /// on: run() may be called again, on this thread only, and not from inside a task.
   template <typename T>
   T run(Task<T> root) {
+    WEFT_ASSERT(root, "Reactor::run: an empty task");
+    WEFT_ASSERT(root.handle().promise().reactor == nullptr, "Reactor::run: the task was started before");
     CancelScope scope;
     PromiseBase& promise = root.handle().promise();
     run_root(promise, scope);
@@ -61,6 +65,7 @@ class Reactor {
 
   /// Appends a suspended coroutine to the ready list. Thread: the reactor's.
   void make_ready(PromiseBase& coroutine) noexcept {
+    WEFT_DEBUG_ASSERT(current() == this, "a coroutine was made ready from a thread that is not its reactor's");
     coroutine.next_ready = nullptr;
     *ready_tail_ = &coroutine;
     ready_tail_ = &coroutine.next_ready;
@@ -73,11 +78,21 @@ class Reactor {
     make_ready(coroutine);
   }
 
-  /// Destroys a coroutine that has reached its end, once its last resumption has returned. Thread: the reactor's.
-  void destroy_finished(PromiseBase& coroutine) noexcept {
-    coroutine.next_ready = finished_;
+  /// From on_finished, which then returns std::noop_coroutine(): destroys the coroutine once its last resumption has
+  /// returned, then calls `then` with its on_finished_context. Thread: the reactor's.
+  void destroy_finished(PromiseBase& coroutine, void (*then)(void* context) noexcept) noexcept {
     finished_ = &coroutine;
+    after_finished_ = then;
   }
+
+  /// A guest is a task that another reactor has submitted: run() does not return before it has left.
+  void guest_arrived() noexcept { ++guests_; }
+  void guest_left() noexcept {
+    if (--guests_ == 0 && waits_for_guests_ != nullptr) make_ready(*std::exchange(waits_for_guests_, nullptr));
+  }
+  [[nodiscard]] std::size_t guests() const noexcept { return guests_; }
+  /// Makes `coroutine`, the only one that waits for this, ready when the last guest leaves.
+  void wait_for_guests(PromiseBase& coroutine) noexcept { waits_for_guests_ = &coroutine; }
 
   /// Any thread: `item` is delivered on the reactor's thread, which is woken if it sleeps.
   void post(MailboxItem& item) noexcept {
@@ -93,7 +108,7 @@ class Reactor {
     posters_.fetch_sub(1, std::memory_order_release);
   }
 
-  /// A poller must stay in place until it is removed. Not from inside a poller.
+  /// A poller must stay in place until it is removed. From coroutines, not from inside a poller or an IoHandler.
   void add_poller(Poller& poller);
   void remove_poller(Poller& poller) noexcept;
 
@@ -121,6 +136,8 @@ class Reactor {
   };
 
   void run_root(PromiseBase& root, CancelScope& scope);
+  /// Nothing is left of this run: neither its root, nor a guest, nor mail that may bring one.
+  [[nodiscard]] bool finished() const noexcept { return root_finished_ && guests_ == 0 && mailbox_.empty(); }
   [[nodiscard]] bool resume_ready() noexcept;
   void resume(std::coroutine_handle<> coroutine) noexcept;
   [[nodiscard]] bool turn() noexcept;
@@ -141,11 +158,17 @@ class Reactor {
   std::atomic<std::uint32_t> posters_{0};
   PromiseBase* ready_head_ = nullptr;
   PromiseBase** ready_tail_ = &ready_head_;
-  PromiseBase* finished_ = nullptr;
   std::coroutine_handle<> resume_next_;
+  /// The coroutine that has ended in the present resumption; at most one can, because it hands over to nobody.
+  PromiseBase* finished_ = nullptr;
+  void (*after_finished_)(void* context) noexcept = nullptr;
+  PromiseBase* waits_for_guests_ = nullptr;
+  std::size_t guests_ = 0;
   std::vector<Poller*> pollers_;
   ReactorCounters counters_;
   bool root_finished_ = false;
+  bool running_ = false;
+  const void* owner_ = nullptr;  ///< a thread-local address of the thread that called run()
 };
 
 }  // namespace weft

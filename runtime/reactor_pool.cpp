@@ -4,6 +4,7 @@
 #include <exception>
 #include <future>
 #include <optional>
+#include <semaphore>
 #include <thread>
 
 #include "weft/runtime/event.hpp"
@@ -14,7 +15,8 @@ namespace weft {
 /// One thread and its reactor. The reactor is made on its own thread, so that its memory is near the core.
 class ReactorPool::Member {
  public:
-  Member(ReactorOptions options, std::optional<unsigned> processor, std::size_t index) : stop_item_(stop_) {
+  Member(ReactorOptions options, std::optional<unsigned> processor, std::size_t index)
+      : drain_item_(drain_), stop_item_(stop_) {
     std::promise<void> ready;
     std::future<void> is_ready = ready.get_future();
     thread_ = std::thread([this, options, processor, index, &ready] { live(options, processor, index, ready); });
@@ -28,9 +30,20 @@ class ReactorPool::Member {
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
 
-  ~Member() { stop(); }
+  ~Member() {
+    drain();
+    stop();
+  }
 
   [[nodiscard]] Reactor& reactor() noexcept { return *reactor_; }
+
+  /// Blocks until no guest is left. The reactor goes on.
+  void drain() noexcept {
+    if (drained_ || !thread_.joinable()) return;
+    reactor_->post(drain_item_);
+    is_drained_.acquire();
+    drained_ = true;
+  }
 
   void stop() noexcept {
     if (!thread_.joinable()) return;
@@ -39,16 +52,33 @@ class ReactorPool::Member {
   }
 
  private:
-  class StopItem final : public MailboxItem {
+  class SetEvent final : public MailboxItem {
    public:
-    explicit StopItem(Event& stop) noexcept : stop_(stop) {}
-    void deliver() noexcept override { stop_.set(); }
+    explicit SetEvent(Event& event) noexcept : event_(event) {}
+    void deliver() noexcept override { event_.set(); }
 
    private:
-    Event& stop_;
+    Event& event_;
   };
 
-  static Task<void> until(Event* stop) { co_await stop->wait(); }
+  /// Suspends until the reactor has no guest.
+  struct GuestsGone {
+    Reactor& reactor;
+    [[nodiscard]] bool await_ready() const noexcept { return reactor.guests() == 0; }
+    template <WeftPromise P>
+    void await_suspend(std::coroutine_handle<P> waiting) const noexcept {
+      reactor.wait_for_guests(waiting.promise());
+    }
+    void await_resume() const noexcept {}
+  };
+
+  Task<void> live_until_stopped() {
+    co_await drain_.wait();
+    const GuestsGone guests_gone{*reactor_};
+    co_await guests_gone;
+    is_drained_.release();
+    co_await stop_.wait();
+  }
 
   void live(const ReactorOptions& options, std::optional<unsigned> processor, std::size_t index,
             std::promise<void>& ready) {
@@ -67,11 +97,15 @@ class ReactorPool::Member {
       return;
     }
     ready.set_value();
-    reactor_->run(until(&stop_));
+    reactor_->run(live_until_stopped());
   }
 
+  Event drain_;
   Event stop_;
-  StopItem stop_item_;
+  SetEvent drain_item_;
+  SetEvent stop_item_;
+  std::binary_semaphore is_drained_{0};
+  bool drained_ = false;
   std::unique_ptr<Reactor> reactor_;
   std::thread thread_;
 };
@@ -97,6 +131,9 @@ Reactor& ReactorPool::reactor(std::size_t index) noexcept {
 }
 
 void ReactorPool::stop() noexcept {
+  // A task keeps its reactor from draining as long as anything that it has submitted elsewhere runs. So when each
+  // reactor has been without guests once, none is left and none can come.
+  for (const std::unique_ptr<Member>& member : members_) member->drain();
   for (const std::unique_ptr<Member>& member : members_) member->stop();
 }
 

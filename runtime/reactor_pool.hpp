@@ -29,8 +29,9 @@ class ReactorPool {
   [[nodiscard]] std::size_t size() const noexcept { return members_.size(); }
   [[nodiscard]] Reactor& reactor(std::size_t index) noexcept;
 
-  /// Ends every reactor when the tasks submitted to it so far have ended, and joins the threads. Nobody may submit
-  /// from now on. May be called again.
+  /// Waits until the tasks submitted so far have ended, and whatever they submit to each other; then ends the reactors
+  /// and joins the threads. Nobody else may submit from now on, and the caller must not be one of the threads. May be
+  /// called again.
   void stop() noexcept;
 
  private:

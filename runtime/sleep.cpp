@@ -5,8 +5,9 @@ namespace weft {
 bool Sleep::suspend(PromiseBase& waiter) noexcept {
   if (!begin(waiter)) return false;
   reactor_ = waiter.reactor;
-  if (deadline_ == Instant{}) deadline_ = saturating_add(reactor_->clock().now(), wait_);
-  reactor_->timers().arm(*this, deadline_);
+  const Instant now = reactor_->clock().now();
+  const Instant deadline = wait_ == kUntilDeadline ? deadline_ : saturating_add(now, wait_);
+  reactor_->timers().arm(*this, deadline <= now ? Instant::min() : deadline);
   return true;
 }
 

@@ -9,26 +9,32 @@ bool CrossReactorCall::depart(PromiseBase& waiter) noexcept {
   return true;
 }
 
+void CrossReactorCall::arrive_run() noexcept {
+  target_.guest_arrived();
+  start_on_target();
+}
+
 void CrossReactorCall::on_cancel(Errc reason) noexcept {
-  if (home_) return;
   cancel_reason_ = reason;
-  cancel_out_ = true;
+  if ((progress_.fetch_or(kCancelSent, std::memory_order_acq_rel) & kEnded) != 0) return;  // done_ is on its way
   target_.post(cancel_);
 }
 
 void CrossReactorCall::arrive_cancel() noexcept {
+  cancel_arrived_ = true;
+  if (ended_) return go_home();
   target_scope_.cancel(cancel_reason_);
-  origin_->post(receipt_);
 }
 
-void CrossReactorCall::arrive_receipt() noexcept {
-  cancel_out_ = false;
-  if (home_) complete();
+void CrossReactorCall::end_on_target() noexcept {
+  ended_ = true;
+  const bool cancel_sent = (progress_.fetch_or(kEnded, std::memory_order_acq_rel) & kCancelSent) != 0;
+  if (!cancel_sent || cancel_arrived_) go_home();
 }
 
-void CrossReactorCall::arrive_done() noexcept {
-  home_ = true;
-  if (!cancel_out_) complete();
+void CrossReactorCall::go_home() noexcept {
+  target_.guest_left();
+  origin_->post(done_);  // last: the caller, and this with it, may be gone when this returns
 }
 
 }  // namespace weft::detail

@@ -106,7 +106,8 @@ class [[nodiscard]] Task {
 
   /// Awaits the task: gives its value, or rethrows what ended it.
   [[nodiscard]] auto operator co_await() && noexcept {
-    WEFT_ASSERT(handle_ && !started(), "Task: awaited twice, or empty");
+    WEFT_ASSERT(handle_, "Task: an empty task was awaited");
+    WEFT_ASSERT(!started(), "Task: awaited twice");
     return Awaiter{handle_};
   }
 

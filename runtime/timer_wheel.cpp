@@ -5,20 +5,30 @@
 
 namespace weft {
 
-void TimerWheel::arm(Timer& timer, Instant deadline) noexcept {
-  WEFT_DEBUG_ASSERT(!timer.armed(), "TimerWheel::arm: the timer is armed");
-  const Duration ahead = deadline - std::min(deadline, origin_);
-  const auto ns = static_cast<std::uint64_t>(ahead.count());
-  const std::uint64_t round_up = (ns & ((std::uint64_t{1} << kTickShift) - 1)) != 0 ? 1 : 0;
-  timer.tick_ = std::min((ns >> kTickShift) + round_up, kLastTick);
-  ++armed_;
-  place(timer);
+std::uint64_t TimerWheel::since_origin_ns(Instant instant) const noexcept {
+  if (instant <= origin_) return 0;
+  return static_cast<std::uint64_t>(instant.time_since_epoch().count()) -
+         static_cast<std::uint64_t>(origin_.time_since_epoch().count());
 }
 
-void TimerWheel::place(Timer& timer) noexcept {
+void TimerWheel::arm(Timer& timer, Instant deadline) noexcept {
+  WEFT_ASSERT(!timer.armed(), "TimerWheel::arm: the timer is armed");
+  ++armed_;
+  if (deadline == kNever) {
+    timer.slot_ = kNeverSlot;
+    never_.push_back(timer);
+    return;
+  }
+  const std::uint64_t ns = since_origin_ns(deadline);
+  const std::uint64_t round_up = (ns & ((std::uint64_t{1} << kTickShift) - 1)) != 0 ? 1 : 0;
+  timer.tick_ = (ns >> kTickShift) + round_up;
+  place(timer, due_);
+}
+
+void TimerWheel::place(Timer& timer, IntrusiveList<Timer, Timer>& due) noexcept {
   if (timer.tick_ <= current_tick_) {
     timer.slot_ = kDueSlot;
-    due_.push_back(timer);
+    due.push_back(timer);
     return;
   }
   // The level is that of the highest digit (base 64) in which the tick differs from the present.
@@ -34,7 +44,7 @@ void TimerWheel::cancel(Timer& timer) noexcept {
   if (!timer.armed()) return;
   timer.unlink();
   --armed_;
-  if (timer.slot_ != kDueSlot && slots_[timer.slot_].empty()) {
+  if (timer.slot_ < kDueSlot && slots_[timer.slot_].empty()) {
     occupied_[timer.slot_ / kSlots] &= ~(std::uint64_t{1} << (timer.slot_ % kSlots));
   }
 }
@@ -45,7 +55,7 @@ bool TimerWheel::earliest(unsigned& level, unsigned& slot, std::uint64_t& tick) 
     if (occupied_[level] == 0) continue;
     slot = static_cast<unsigned>(std::countr_zero(occupied_[level]));
     const unsigned shift = level * kSlotBits;
-    const std::uint64_t above = shift + kSlotBits < 64 ? (current_tick_ >> (shift + kSlotBits)) << (shift + kSlotBits) : 0;
+    const std::uint64_t above = current_tick_ >> (shift + kSlotBits) << (shift + kSlotBits);
     tick = above | (std::uint64_t{slot} << shift);
     return true;
   }
@@ -54,15 +64,21 @@ bool TimerWheel::earliest(unsigned& level, unsigned& slot, std::uint64_t& tick) 
 
 bool TimerWheel::advance(Instant now, std::size_t budget) noexcept {
   if (armed_ == 0) return false;
-  const std::uint64_t now_tick =
-      std::min(static_cast<std::uint64_t>((now - std::min(now, origin_)).count()) >> kTickShift, kLastTick - 1);
+  const std::uint64_t now_tick = since_origin_ns(now) >> kTickShift;
   bool fired = false;
+  // What on_timer() arms anew for the past waits in due_ for the next call, so that nothing can fire for ever.
+  IntrusiveList<Timer, Timer> firing;
+  firing.splice_back(due_);
   while (true) {
-    while (!due_.empty()) {
-      if (budget == 0) return fired;
+    while (!firing.empty()) {
+      if (budget == 0) {
+        firing.splice_back(due_);
+        due_.splice_back(firing);
+        return fired;
+      }
       --budget;
       --armed_;
-      due_.pop_front()->on_timer();
+      firing.pop_front()->on_timer();
       fired = true;
     }
     unsigned level = 0;
@@ -73,7 +89,7 @@ bool TimerWheel::advance(Instant now, std::size_t budget) noexcept {
     occupied_[level] &= ~(std::uint64_t{1} << slot);
     IntrusiveList<Timer, Timer> moving;
     moving.splice_back(slots_[level * kSlots + slot]);
-    while (Timer* timer = moving.pop_front()) place(*timer);
+    while (Timer* timer = moving.pop_front()) place(*timer, firing);
   }
   current_tick_ = std::max(current_tick_, now_tick);
   return fired;
@@ -86,8 +102,7 @@ Instant TimerWheel::next_deadline() const noexcept {
   unsigned slot = 0;
   std::uint64_t tick = 0;
   if (!earliest(level, slot, tick)) return kNever;
-  if (tick >= kLastTick >> 1) return kNever;
-  const std::uint64_t ns = tick << kTickShift;
+  const std::uint64_t ns = tick << kTickShift;  // below 2^64: at most one tick more than the deadline of some timer
   return saturating_add(origin_, Duration(static_cast<Duration::rep>(std::min<std::uint64_t>(ns, INT64_MAX))));
 }
 

@@ -29,6 +29,7 @@ class Wait : public Cancellable {
   /// Suspends `waiter` on this wait. False when its scope has been cancelled already: code() says why, nothing is
   /// listed, and the coroutine must not be suspended.
   [[nodiscard]] bool begin(PromiseBase& waiter) noexcept {
+    code_ = Errc::ok;
     if (waiter.scope != nullptr) {
       code_ = waiter.scope->requested();
       if (code_ != Errc::ok) return false;

@@ -28,7 +28,9 @@ class WhenAllState {
 
   template <typename T>
   void start(Task<T>& child) noexcept {
+    WEFT_ASSERT(child, "when_all: an empty task");
     PromiseBase& promise = child.handle().promise();
+    WEFT_ASSERT(promise.reactor == nullptr, "when_all: a task was started before");
     promise.on_finished_context = this;
     promise.on_finished = &child_finished<T>;
     ++running_;
@@ -81,7 +83,7 @@ class WhenAllTuple {
   }
   auto await_resume() {
     if (state_.has_value()) state_->rethrow_failure();
-    return std::apply([](auto&... task) { return std::make_tuple(value_of(task)...); }, tasks_);
+    return std::apply([](auto&... task) { return std::tuple<decltype(value_of(task))...>{value_of(task)...}; }, tasks_);
   }
 
  private:

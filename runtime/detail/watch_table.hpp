@@ -44,6 +44,14 @@ class WatchTable {
     return watches_[index].handler;
   }
 
+  /// Calls `action` with the key of every live watch.
+  template <typename Action>
+  void for_each_key(Action action) const {
+    for (std::size_t index = 0; index < watches_.size(); ++index) {
+      if (watches_[index].handler != nullptr) action(std::uint64_t{watches_[index].generation} << 32 | index);
+    }
+  }
+
   [[nodiscard]] static int fd_of(std::uint64_t key) noexcept { return static_cast<int>(key & 0x7FFFFFFF); }
   [[nodiscard]] std::size_t size() const noexcept { return size_; }
 
