@@ -85,12 +85,17 @@ Task<void> Fabric::drain_sends() {
 
 Task<void> Fabric::finish() {
   co_await drain_sends();
-  if (job_.world_size == 1) co_return;
-  co_await store_.barrier("weft/finish");
   leaving_ = true;
+  if (job_.world_size == 1) co_return;
   messenger_.say_goodbye(Errc::ok, kNoRank);
   co_await drain_sends();
   co_await store_.goodbye(0, kNoRank);
+  // What was sent may still be on its way, and the end of a process can take it along: a socket with unread input is
+  // reset. So this rank reads on until everybody who is connected to it has ended too.
+  while (messenger_.any_connected()) {
+    peer_ended_.reset();
+    co_await peer_ended_.wait();
+  }
 }
 
 Task<void> Fabric::abandon(Errc code, std::int32_t at_fault) {
@@ -98,7 +103,7 @@ Task<void> Fabric::abandon(Errc code, std::int32_t at_fault) {
   messenger_.say_goodbye(code, at_fault);
   flush();
   if (job_.world_size == 1) co_return;
-  Task<void> farewell = store_.goodbye(1, at_fault);
+  Task<void> farewell = store_.goodbye(static_cast<std::int32_t>(code), at_fault);
   Task<void> limited = with_deadline(kAbandonTimeout, std::move(farewell));
   const Result<void> told = co_await as_result(std::move(limited));
   (void)told;  // they will see the connections end

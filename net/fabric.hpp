@@ -16,12 +16,14 @@
 #include "weft/net/group.hpp"
 #include "weft/net/protocol/messenger.hpp"
 #include "weft/net/transport/loopback_transport.hpp"
+#include "weft/runtime/event.hpp"
 #include "weft/runtime/nursery.hpp"
 #include "weft/runtime/poller.hpp"
 
 namespace weft::net {
 
-/// See the top of the file. Pinned; outlives the nursery given to open(), and every communicator. Thread: the reactor's.
+/// See the top of the file. Pinned; outlives the nursery given to open(), and every communicator. Thread: the
+/// reactor's.
 class Fabric final : private Poller, private Connector, private StoreEvents {
  public:
   /// `rank` is one of the ranks that `job` says this process hosts; `store_port` is where the store listens.
@@ -38,14 +40,15 @@ class Fabric final : private Poller, private Connector, private StoreEvents {
   /// All ranks. Call it once, after open().
   [[nodiscard]] Communicator make_world();
 
-  /// Leaves in order: everything that was sent is delivered, and everybody has come to the end.
-  /// Errors: peer_lost when a rank dies before it has come to its end.
+  /// Leaves in order: returns when everything that was sent is delivered and every connected rank has ended too.
+  /// A rank that still needs this one is told that it has left (Errc::peer_closed), and does not wait.
   [[nodiscard]] Task<void> finish();
 
-  /// Leaves because of an error: tells the others why, as far as they can be told within kFarewellTimeout. Never throws.
+  /// Leaves because of an error: tells the others why, as far as they can be told within kFarewellTimeout. Never
+  /// throws.
   [[nodiscard]] Task<void> abandon(Errc code, std::int32_t at_fault);
 
-  // For groups. --------------------------------------------------------------------------------------------------------
+  // For groups. -----------------------------------------------------------------------------------------------------
 
   void add_group(Group& group) noexcept { groups_.push_back(group); }
   /// A number for the two contexts of a new communicator that no group of this rank uses.
@@ -82,12 +85,14 @@ class Fabric final : private Poller, private Connector, private StoreEvents {
 
   // fabric_failure.cpp
   void on_peer_ended(std::int32_t peer) noexcept override;
+  void on_withdrawing(std::int32_t peer, std::uint32_t slot) noexcept override;
   void on_early_collective(std::int32_t peer, const WireHeader& header, std::uint32_t note) noexcept override;
   void on_rank_lost(std::int32_t rank, std::int32_t at_fault, std::string_view cause) noexcept override;
   void on_rank_left(std::int32_t rank, std::int32_t code, std::int32_t at_fault) noexcept override;
   void on_store_lost(std::string_view cause) noexcept override;
   void end_soon(std::int32_t rank, PeerState how, Outcome outcome, std::string cause) noexcept;
   Task<void> end_later(std::int32_t rank, PeerState how, Outcome outcome, std::string cause);
+  Task<void> await_withdrawal(std::int32_t peer, std::uint32_t slot);
   Task<void> drain_sends();
 
   Reactor& reactor_;
@@ -102,6 +107,7 @@ class Fabric final : private Poller, private Connector, private StoreEvents {
   IntrusiveList<Group, Group> groups_;
   std::uint32_t next_context_ = 2;  ///< 0 and 1 are the world's
   std::size_t prepared_ = 0;        ///< transports that prepare_to_block() has armed
+  Event peer_ended_;                ///< a peer has left or was lost since finish() last looked
   bool leaving_ = false;
 };
 

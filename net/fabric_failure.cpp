@@ -11,9 +11,26 @@ namespace {
 // The end of a process reaches all its sockets at once; a busy host may take some turns to look.
 constexpr Duration kOwnNewsGrace = std::chrono::milliseconds(300);
 
+// What a receiver gets to say whether it lets go of a send that was cancelled. Until then the buffer may be read, so the
+// sender cannot go on. Ten times what a turn of a busy host takes, and within the 2 s in which a silent peer is lost.
+constexpr Duration kWithdrawalGrace = std::chrono::seconds(1);
+
 }  // namespace
 
+void Fabric::on_withdrawing(std::int32_t peer, std::uint32_t slot) noexcept {
+  if (nursery_ != nullptr) nursery_->start(await_withdrawal(peer, slot));
+}
+
+Task<void> Fabric::await_withdrawal(std::int32_t peer, std::uint32_t slot) {
+  co_await sleep_for(kWithdrawalGrace);
+  if (!messenger_.still_withdrawing(slot)) co_return;
+  // Closing the connection is what keeps a peer that wakes up later from reading a buffer that is no longer ours to lend.
+  messenger_.peer_ended(peer, PeerState::lost, Outcome{Errc::peer_lost, peer, 0},
+                        "it has not answered for 1 s whether it lets go of a send that was cancelled");
+}
+
 void Fabric::on_peer_ended(std::int32_t peer) noexcept {
+  peer_ended_.set();
   for (Group* group = groups_.first(); group != nullptr; group = groups_.next(*group)) group->on_member_ended(peer);
 }
 
@@ -31,8 +48,13 @@ void Fabric::on_rank_lost(std::int32_t rank, std::int32_t at_fault, std::string_
 
 void Fabric::on_rank_left(std::int32_t rank, std::int32_t code, std::int32_t at_fault) noexcept {
   if (code == 0) {
+    // A connection says so itself, behind the last message.
+    if (messenger_.peer_state(rank) == PeerState::connected) return;
     end_soon(rank, PeerState::left, Outcome{Errc::peer_closed, rank, 0}, "it ended in order while it was still needed");
-  } else if (at_fault >= 0 && at_fault != rank) {
+  } else if (code == static_cast<std::int32_t>(Errc::mismatch)) {
+    end_soon(rank, PeerState::left, Outcome{Errc::mismatch, rank, 0},
+             "it found that ranks do not call the same collectives in the same order");
+  } else if (at_fault >= 0 && at_fault != rank && at_fault != rank_) {
     end_soon(rank, PeerState::left, Outcome{Errc::peer_lost, at_fault, 0},
              "it gave up because rank " + std::to_string(at_fault) + " is lost");
   } else {
@@ -41,7 +63,17 @@ void Fabric::on_rank_left(std::int32_t rank, std::int32_t code, std::int32_t at_
 }
 
 void Fabric::on_store_lost(std::string_view cause) noexcept {
-  if (rank_ != 0) end_soon(0, PeerState::lost, Outcome{Errc::peer_lost, 0, 0}, std::string(cause));
+  if (rank_ == 0) return;
+  end_soon(0, PeerState::lost, Outcome{Errc::peer_lost, 0, 0}, std::string(cause));
+  // Without the store no connection can be made any more, and nobody tells of the end of those who have none: whoever
+  // still needs one of them would wait for ever. What ended rank 0 is what they are told.
+  const PeerState zero = messenger_.peer_state(0);
+  const bool known = zero == PeerState::left || zero == PeerState::lost;
+  const Outcome outcome = known ? messenger_.peer(0).end : Outcome{Errc::peer_lost, 0, 0};
+  for (std::int32_t rank = 1; rank < messenger_.world_size(); ++rank) {
+    if (rank == rank_ || messenger_.peer_state(rank) == PeerState::connected) continue;
+    messenger_.peer_ended(rank, PeerState::lost, outcome, "it cannot be reached: rank 0, which keeps the store, is gone");
+  }
 }
 
 void Fabric::end_soon(std::int32_t rank, PeerState how, Outcome outcome, std::string cause) noexcept {

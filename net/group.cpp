@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "weft/net/collective_channel.hpp"
 #include "weft/net/fabric.hpp"
 
 namespace weft::net {
@@ -15,7 +16,13 @@ Group::Group(Fabric& fabric, Messenger& messenger, std::string name, std::uint32
       context_(context),
       members_(std::move(members)),
       rank_(rank_of(messenger.self())) {
+  early_.reserve(kEarlySignatures);
   fabric_.add_group(*this);
+  // Members that were faster may have called a collective before there was a group here to be told of it.
+  messenger_.matcher().for_each_unexpected(collective_context(), [this](const UnexpectedMessage& message) noexcept {
+    if (rank_of(message.source()) == kNoRank) return;
+    on_early_collective(message.source(), collective_sequence(message.header().tag), note_of(message));
+  });
 }
 
 Group::~Group() {
@@ -52,6 +59,8 @@ void Group::end(ActiveCollective& collective) noexcept { collective.unlink(); }
 
 void Group::on_member_ended(std::int32_t world_rank) noexcept {
   if (rank_of(world_rank) == kNoRank) return;
+  // Who has left in order has done his part of every collective so far; whoever needs him for another one finds out.
+  if (messenger_.peer(world_rank).end.code == Errc::peer_closed) return;
   const Outcome& end = messenger_.peer(world_rank).end;
   break_collectives(end, "rank " + std::to_string(end.peer) + " " + messenger_.describe_end(end.peer));
 }

@@ -37,7 +37,8 @@ struct EarlySignature {
 /// See the top of the file. Pinned: operations and the fabric hold its address. Thread: the rank's reactor.
 class Group : public ListHook<Group> {
  public:
-  Group(Fabric& fabric, Messenger& messenger, std::string name, std::uint32_t context, std::vector<std::int32_t> members);
+  Group(Fabric& fabric, Messenger& messenger, std::string name, std::uint32_t context,
+        std::vector<std::int32_t> members);
   Group(const Group&) = delete;
   Group& operator=(const Group&) = delete;
   ~Group();
@@ -62,7 +63,7 @@ class Group : public ListHook<Group> {
   [[nodiscard]] Order order() const noexcept { return order_; }
   void set_order(Order order) noexcept { order_ = order; }
 
-  // Collectives. -------------------------------------------------------------------------------------------------------
+  // Collectives. ----------------------------------------------------------------------------------------------------
 
   /// Number of the next collective on this communicator: the same on all ranks, because they call in the same order.
   [[nodiscard]] std::uint64_t next_sequence() noexcept { return ++sequence_; }
@@ -75,7 +76,7 @@ class Group : public ListHook<Group> {
   void begin(ActiveCollective& collective) noexcept;
   void end(ActiveCollective& collective) noexcept;
 
-  // News from the fabric. ----------------------------------------------------------------------------------------------
+  // News from the fabric. -------------------------------------------------------------------------------------------
 
   void on_member_ended(std::int32_t world_rank) noexcept;
   void on_early_collective(std::int32_t world_rank, std::uint64_t sequence, std::uint32_t signature) noexcept;
@@ -89,6 +90,10 @@ class Group : public ListHook<Group> {
                                               std::uint32_t ours) const;
 
  private:
+  /// Room that is there from the start: a rank that comes late finds a message of most others, and no collective may
+  /// allocate because of that. Larger groups grow to what they need.
+  static constexpr std::size_t kEarlySignatures = 64;
+
   void mismatch(Rank other, std::uint64_t sequence, std::uint32_t theirs, std::uint32_t ours) noexcept;
 
   Fabric& fabric_;

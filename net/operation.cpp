@@ -62,10 +62,15 @@ void Operation::fail(Outcome outcome, const std::string& action) const {
   switch (outcome.code) {
     case Errc::peer_lost:
     case Errc::peer_closed: {
-      reason = rank_text(group_, outcome.peer) + " " + group_.messenger().describe_end(outcome.peer) + ", while " + action;
+      reason =
+          rank_text(group_, outcome.peer) + " " + group_.messenger().describe_end(outcome.peer) + ", while " + action;
       break;
     }
-    case Errc::mismatch: reason = group_.broken_cause(); break;
+    case Errc::mismatch:
+      reason = !group_.broken_cause().empty()
+                   ? group_.broken_cause()
+                   : rank_text(group_, outcome.peer) + " " + group_.messenger().describe_end(outcome.peer);
+      break;
     case Errc::timed_out: reason = "timed out while " + action; break;
     case Errc::cancelled: reason = "cancelled while " + action; break;
     default: reason = std::string(to_string(outcome.code)) + " while " + action; break;
@@ -74,6 +79,10 @@ void Operation::fail(Outcome outcome, const std::string& action) const {
 }
 
 void Operation::fail_refused() const {
+  const Outcome& broken = group_.broken();
+  if (name_.number != 0 && !broken.ok()) {
+    throw Error(broken.code, full_name(name_), group_.broken_cause(), broken.peer, broken.native);
+  }
   throw Error(refused_, full_name(name_), std::string(to_string(refused_)) + " before it started");
 }
 

@@ -29,9 +29,10 @@ class Operation : public Wait, public RequestOwner, private Timer {
   Operation(Group& group, OperationName name) noexcept : group_(group), name_(name) {}
   ~Operation() = default;
 
-  /// True when `waiter` may start: its scope has not been cancelled.
+  /// True when `waiter` may start: its scope has not been cancelled, and a step of a collective still has a point.
   [[nodiscard]] bool may_start(PromiseBase& waiter) noexcept {
     refused_ = waiter.scope == nullptr ? Errc::ok : waiter.scope->requested();
+    if (name_.number != 0 && !group_.broken().ok()) [[unlikely]] refused_ = group_.broken().code;
     return refused_ == Errc::ok;
   }
   /// After the requests were started. False when they are done already.

@@ -10,8 +10,6 @@
 #include "weft/net/bootstrap/store_listener.hpp"
 #include "weft/net/bootstrap/store_server.hpp"
 #include "weft/net/fabric.hpp"
-#include "weft/runtime/as_result.hpp"
-#include "weft/runtime/deadline.hpp"
 #include "weft/runtime/topology.hpp"
 
 namespace weft {
@@ -21,9 +19,6 @@ using net::BindChoice;
 using net::Fabric;
 using net::JobEnvironment;
 using net::StoreServer;
-
-// How long rank 0 waits for the others' last word after everybody has come to the end: only goodbyes are left then.
-constexpr Duration kLastWordTimeout = std::chrono::seconds(2);
 
 /// The store of rank 0, and whether it has served everybody.
 struct Store {
@@ -38,14 +33,14 @@ Task<void> serve_store(Store* store) {
   store->served.set();
 }
 
-Task<void> wait_for(Event* event) { co_await event->wait(); }
-
-/// Who is to blame for an exception, as far as it says.
+/// What ended a rank, and which other rank is to blame for it: one that has ended itself. A rank that this one disagreed
+/// with, or has waited for in vain, may be well.
 std::pair<Errc, std::int32_t> blame(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);
   } catch (const Error& error) {
-    return {error.code(), error.peer()};
+    const bool peer_ended = error.code() == Errc::peer_lost || error.code() == Errc::peer_closed;
+    return {error.code(), peer_ended ? error.peer() : kNoRank};
   } catch (...) {
     return {Errc::io, kNoRank};
   }
@@ -70,9 +65,7 @@ Task<void> rank_body(Nursery& nursery, Fabric* fabric, Store* store, const RankM
     const std::pair<Errc, std::int32_t> cause = blame(failure);
     co_await fabric->abandon(cause.first, cause.second);
   } else if (store != nullptr) {
-    Task<void> others = with_deadline(kLastWordTimeout, wait_for(&store->served));
-    const Result<void> left = co_await as_result(std::move(others));
-    (void)left;  // whoever is silent now is the launcher's business
+    co_await store->served.wait();  // the others need the store until they have left
   }
   nursery.cancel();
   if (failure != nullptr) std::rethrow_exception(failure);
@@ -88,7 +81,6 @@ Task<void> rank_life(Reactor& reactor, const JobEnvironment* job, std::int32_t r
 void live(const JobEnvironment& job, std::int32_t rank, std::uint16_t port, UniqueFd listener, const RankMain& main) {
   const std::int32_t local_rank = job.local_rank + (rank - job.rank);
   const std::vector<unsigned> processors = available_processors();
-  const unsigned cores = available_cores();  // before this thread is bound, which narrows what it sees
   const auto index = static_cast<std::size_t>(local_rank);
   const bool fits = static_cast<std::size_t>(job.local_world_size) <= processors.size();
   if (job.bind == BindChoice::core && !fits) {
@@ -96,15 +88,18 @@ void live(const JobEnvironment& job, std::int32_t rank, std::uint16_t port, Uniq
                 "core was asked for, but " + std::to_string(job.local_world_size) + " ranks share " +
                     std::to_string(processors.size()) + " processors; use none");
   }
-  if (job.bind != BindChoice::none && fits) {
-    const Outcome bound = bind_this_thread(processors[index]);
+  // A program started by hand is left where it is unless it asks.
+  const bool started_by_hand = job.source == net::EnvironmentSource::none;
+  ThreadBinding binding;
+  if (job.bind == BindChoice::core || (job.bind == BindChoice::automatic && fits && !started_by_hand)) {
+    const Outcome bound = binding.bind(processors[index]);
     if (!bound.ok()) {
       throw Error(bound.code, "bind", "cannot bind to processor " + std::to_string(processors[index]), kNoRank,
                   bound.native);
     }
   }
   ReactorOptions options;
-  options.idle = IdlePolicy::for_host(job.idle, static_cast<unsigned>(job.local_world_size), cores);
+  options.idle = IdlePolicy::for_host(job.idle, static_cast<unsigned>(job.local_world_size), available_cores());
   Reactor reactor(options);
   std::optional<Store> store;
   if (listener) store.emplace(reactor, std::move(listener), job);

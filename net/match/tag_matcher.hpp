@@ -72,9 +72,9 @@ class TagMatcher {
   [[nodiscard]] UnexpectedMessage* find_unexpected_rts(std::int32_t source, std::uint32_t sender_slot) noexcept;
 
   /// Takes off every receive that names exactly `source` and hands each to `visit(PostedReceive&)`, in no particular
-  /// order; receives from any source stay, unless `source` is kAnySource, which takes those and no others. Messages of the source stay too: they were delivered (whether an RTS can
-  /// still be served is for the protocol to say). `visit` may call anything but the fail_ and drop_ functions.
-  /// Cost: linear in what is posted.
+  /// order; receives from any source stay, unless `source` is kAnySource, which takes those and no others. Messages of
+  /// the source stay too: they were delivered (whether an RTS can still be served is for the protocol to say). `visit`
+  /// may call anything but the fail_ and drop_ functions. Cost: linear in what is posted.
   template <typename Visit>
   void fail_source(std::int32_t source, Visit visit) noexcept {
     take_posted(&names_source, source, 0);
@@ -86,6 +86,15 @@ class TagMatcher {
   void fail_context(std::uint32_t context, Visit visit) noexcept {
     take_posted(&names_context, 0, context);
     hand_out_taken(visit);
+  }
+
+  /// Shows every queued message of `context` to `visit(const UnexpectedMessage&)`, oldest first; they stay. `visit` must
+  /// not call the matcher. Cost: linear in what is queued.
+  template <typename Visit>
+  void for_each_unexpected(std::uint32_t context, Visit visit) noexcept {
+    for (UnexpectedMessage* message = arrivals_.first(); message != nullptr; message = arrivals_.next(*message)) {
+      if (message->header().context == context) visit(static_cast<const UnexpectedMessage&>(*message));
+    }
   }
 
   /// Hands every queued message of `context` to `visit(const UnexpectedMessage&)`, oldest first, then releases it. For

@@ -81,7 +81,13 @@ void Messenger::cancel_send(SendRequest& request, Outcome outcome) noexcept {
     header.kind = PacketKind::rts_cancel;
     header.aux = request.slot;
     send_control(request.peer, header);
+    connector_.on_withdrawing(request.peer, request.slot);
   }
+}
+
+bool Messenger::still_withdrawing(std::uint32_t slot) const noexcept {
+  const SendRequest* request = sends_.find(slot);
+  return request != nullptr && request->state == SendRequest::State::withdrawing;
 }
 
 bool Messenger::idle() const noexcept {
@@ -99,6 +105,7 @@ void Messenger::on_connected(std::int32_t rank, Transport& via) noexcept {
   peer.state = PeerState::connected;
   peer.window_bytes = peer.transport->capabilities().eager_window_bytes;
   drain(rank);
+  if (goodbye_.has_value() && rank != self_) send_control(rank, *goodbye_);
 }
 
 void Messenger::on_writable(std::int32_t rank) noexcept { drain(rank); }

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,9 @@ namespace weft::net {
 /// so that neither ever matches the other's receives.
 [[nodiscard]] constexpr bool is_collective(std::uint32_t context) noexcept { return (context & 1) != 0; }
 
+/// The 32 bits that came beside the tag of a message that waits.
+[[nodiscard]] std::uint32_t note_of(const UnexpectedMessage& message) noexcept;
+
 /// What the messenger asks of the one who knows how to reach peers (the Fabric).
 class Connector {
  public:
@@ -42,6 +46,8 @@ class Connector {
   virtual void request_connection(std::int32_t peer) noexcept = 0;
   /// `peer` has left or is lost, for whichever reason came first. Called once per peer.
   virtual void on_peer_ended(std::int32_t peer) noexcept = 0;
+  /// A send to `peer` is being taken back, under this name; ask still_withdrawing() when the answer is overdue.
+  virtual void on_withdrawing(std::int32_t peer, std::uint32_t slot) noexcept = 0;
   /// A message of a collective came before its receive: the one chance to see that two ranks are in different ones.
   virtual void on_early_collective(std::int32_t peer, const WireHeader& header, std::uint32_t note) noexcept = 0;
 
@@ -73,6 +79,8 @@ class Messenger final : public TransportSink {
   /// with its value because it can no longer be stopped.
   void cancel_send(SendRequest& request, Outcome outcome) noexcept;
   void cancel_recv(RecvRequest& request, Outcome outcome) noexcept;
+  /// The receiver has not answered yet whether it lets this send go.
+  [[nodiscard]] bool still_withdrawing(std::uint32_t slot) const noexcept;
 
   /// News from elsewhere than a transport (the store, a failed connect): `peer` is gone, for `outcome`. Everything that
   /// needs it fails; a connection that still stands is closed. A second report changes nothing.
@@ -87,6 +95,8 @@ class Messenger final : public TransportSink {
 
   /// Sends a goodbye to every connected peer: this rank leaves with `code`, and `at_fault` (or kNoRank) is why.
   void say_goodbye(Errc code, std::int32_t at_fault) noexcept;
+  /// Peers that have a connection and have not said goodbye themselves.
+  [[nodiscard]] bool any_connected() const noexcept;
 
   /// True when nothing waits to be handed to a transport.
   [[nodiscard]] bool idle() const noexcept;
@@ -158,6 +168,7 @@ class Messenger final : public TransportSink {
   void on_goodbye(std::int32_t rank, const WireHeader& header) noexcept;
   void end_peer(std::int32_t rank, PeerState how, Outcome outcome, std::string_view cause) noexcept;
   void fail_waiting(std::int32_t rank, Outcome outcome) noexcept;
+  void fail_offered(std::int32_t rank, Outcome outcome) noexcept;
   void fail_transfers(std::int32_t rank, Outcome outcome) noexcept;
   void fail_orphaned_wildcards() noexcept;
 
@@ -169,6 +180,7 @@ class Messenger final : public TransportSink {
   SlotTable<RecvRequest> receives_; ///< receiving
   SlotTable<RecvRequest> reads_;    ///< reading
   MessengerCounters counters_;
+  std::optional<WireHeader> goodbye_;  ///< once it has been said: who connects later hears it first
 };
 
 }  // namespace weft::net

@@ -13,17 +13,29 @@ void Messenger::say_goodbye(Errc code, std::int32_t at_fault) noexcept {
   header.kind = PacketKind::goodbye;
   header.tag = static_cast<std::uint64_t>(code);
   header.aux = static_cast<std::uint32_t>(at_fault + 1);
+  goodbye_ = header;
   for (std::int32_t rank = 0; rank < world_size(); ++rank) {
     if (rank != self_) send_control(rank, header);
   }
 }
 
+bool Messenger::any_connected() const noexcept {
+  for (std::int32_t rank = 0; rank < world_size(); ++rank) {
+    if (rank != self_ && peers_[index(rank)].state == PeerState::connected) return true;
+  }
+  return false;
+}
+
 void Messenger::on_goodbye(std::int32_t rank, const WireHeader& header) noexcept {
   const auto at_fault = static_cast<std::int32_t>(header.aux) - 1;
-  if (at_fault >= 0 && at_fault < world_size() && at_fault != rank) {
+  if (at_fault >= 0 && at_fault < world_size() && at_fault != rank && at_fault != self_) {
     // The peer gave up because of another rank: that one is what a user must hear of.
     end_peer(rank, PeerState::left, Outcome{Errc::peer_lost, at_fault, 0},
              "it gave up because rank " + std::to_string(at_fault) + " is lost");
+  } else if (header.tag == static_cast<std::uint64_t>(Errc::mismatch)) {
+    // Ranks that disagree are all in the same trouble, also those that did not meet each other.
+    end_peer(rank, PeerState::left, Outcome{Errc::mismatch, rank, 0},
+             "it found that ranks do not call the same collectives in the same order");
   } else if (header.tag == 0) {
     end_peer(rank, PeerState::left, Outcome{Errc::peer_closed, rank, 0}, "it ended in order while it was still needed");
   } else {
@@ -34,8 +46,11 @@ void Messenger::on_goodbye(std::int32_t rank, const WireHeader& header) noexcept
 }
 
 void Messenger::on_peer_lost(std::int32_t rank, Outcome outcome, std::string_view cause) noexcept {
+  // After a goodbye this is no news, but what the transport still held has come back by now.
+  if (ended(peers_[index(rank)].state)) return fail_transfers(rank, peers_[index(rank)].end);
   // Whatever the connection saw, for those who need the peer it is lost.
   end_peer(rank, PeerState::lost, Outcome{Errc::peer_lost, rank, outcome.native}, cause);
+  fail_transfers(rank, peers_[index(rank)].end);
 }
 
 void Messenger::peer_ended(std::int32_t rank, PeerState how, Outcome outcome, std::string_view cause) noexcept {
@@ -43,6 +58,7 @@ void Messenger::peer_ended(std::int32_t rank, PeerState how, Outcome outcome, st
   if (ended(peer.state)) return;
   if (peer.transport != nullptr) peer.transport->disconnect(rank);
   end_peer(rank, how, outcome, cause);
+  fail_transfers(rank, outcome);
 }
 
 void Messenger::end_peer(std::int32_t rank, PeerState how, Outcome outcome, std::string_view cause) noexcept {
@@ -53,7 +69,7 @@ void Messenger::end_peer(std::int32_t rank, PeerState how, Outcome outcome, std:
   peer.cause = cause;
   peer.control.clear();
   peer.control_sent = 0;
-  fail_transfers(rank, outcome);
+  fail_offered(rank, outcome);
   fail_waiting(rank, outcome);
   connector_.on_peer_ended(rank);
   fail_orphaned_wildcards();
@@ -62,6 +78,17 @@ void Messenger::end_peer(std::int32_t rank, PeerState how, Outcome outcome, std:
 void Messenger::fail_waiting(std::int32_t rank, Outcome outcome) noexcept {
   while (SendRequest* request = peers_[index(rank)].queue.pop_front()) finish(*request, outcome);
   matcher_.fail_source(rank, [outcome](PostedReceive& receive) { finish_receive(receive, outcome); });
+}
+
+void Messenger::fail_offered(std::int32_t rank, Outcome outcome) noexcept {
+  // Nobody will ever take these. A transfer that runs is left to its transport, which may have moved all of it.
+  sends_.for_each([&](SendRequest& request) {
+    if (request.peer != rank || request.state == SendRequest::State::streaming) return;
+    // One that was being taken back ends as whoever took it back wanted.
+    const bool withdrawn = request.state == SendRequest::State::withdrawing;
+    sends_.remove(request.slot);
+    finish(request, withdrawn ? request.withdraw_outcome : outcome);
+  });
 }
 
 void Messenger::fail_transfers(std::int32_t rank, Outcome outcome) noexcept {

@@ -91,11 +91,15 @@ void Messenger::on_rts(std::int32_t rank, const IncomingPacket& packet) noexcept
     accept_rts(static_cast<RecvRequest&>(*posted), rank, header, packet.payload);
     return;
   }
-  matcher_.add_unexpected(rank, header, packet.payload);
-  if (!is_collective(header.context)) return;
+  const UnexpectedMessage& message = matcher_.add_unexpected(rank, header, packet.payload);
+  if (is_collective(header.context)) connector_.on_early_collective(rank, header, note_of(message));
+}
+
+std::uint32_t note_of(const UnexpectedMessage& message) noexcept {
+  if (message.header().kind == PacketKind::eager) return message.header().aux;
   RtsPayload offer;
-  std::memcpy(&offer, packet.payload.data(), sizeof offer);
-  connector_.on_early_collective(rank, header, offer.note);
+  std::memcpy(&offer, message.payload().data(), sizeof offer);
+  return offer.note;
 }
 
 void Messenger::accept_rts(RecvRequest& request, std::int32_t source, const WireHeader& header,
@@ -167,7 +171,8 @@ RecvRequest* Messenger::receiving(std::int32_t rank, const WireHeader& header) n
   RecvRequest* request = receives_.find(header.aux);
   if (request == nullptr || request->source != rank) return nullptr;
   // Data comes in order; anything else is not from a sender of ours.
-  if (header.tag != request->received_bytes || header.length > request->length - request->received_bytes) return nullptr;
+  if (header.tag != request->received_bytes || header.length > request->length - request->received_bytes)
+    return nullptr;
   return request;
 }
 

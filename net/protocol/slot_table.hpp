@@ -1,4 +1,5 @@
-// Names for rendezvous operations on the wire: a peer repeats the name, and we look it up instead of trusting a pointer.
+// Names for rendezvous operations on the wire: a peer repeats the name, and we look it up instead of trusting a
+// pointer.
 //
 // A name is a 20-bit index and a 12-bit generation that changes with every use of the index, so that a late or invented
 // packet finds nothing (or, after 4096 uses of one index by the same peer's mistake, another operation whose peer is

@@ -5,7 +5,8 @@
 
 namespace weft::net {
 
-static_assert(std::endian::native == std::endian::little, "the wire format is the memory format of little-endian hosts");
+static_assert(std::endian::native == std::endian::little,
+              "the wire format is the memory format of little-endian hosts");
 
 namespace {
 

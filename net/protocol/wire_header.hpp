@@ -45,7 +45,8 @@ inline constexpr std::size_t kLineBytes = 64;
 inline constexpr std::size_t kPayloadBytesInFirstLine = kLineBytes - kWireHeaderBytes;
 
 static_assert(sizeof(WireHeader) == kWireHeaderBytes && std::is_trivially_copyable_v<WireHeader>);
-static_assert(offsetof(WireHeader, length) == 4 && offsetof(WireHeader, tag) == 8 && offsetof(WireHeader, context) == 16);
+static_assert(offsetof(WireHeader, length) == 4 && offsetof(WireHeader, tag) == 8 &&
+              offsetof(WireHeader, context) == 16);
 
 /// Payload of `rts`.
 struct RtsPayload {

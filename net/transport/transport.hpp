@@ -117,7 +117,8 @@ class Transport {
   /// Whether get() works for this connected peer: a kernel or a container may forbid it between two processes.
   [[nodiscard]] virtual bool can_get(std::int32_t peer) const noexcept = 0;
 
-  /// Starts a read of the peer's memory (only where can_get(peer)). Done by later poll()s, in pieces that keep a turn short.
+  /// Starts a read of the peer's memory (only where can_get(peer)). Done by later poll()s, in pieces that keep a turn
+  /// short.
   virtual void get(GetRequest& request) noexcept = 0;
 
   /// Starts to stream request.payload in `data` packets. Small packets of later try_send()s may overtake the rest of

@@ -46,7 +46,7 @@ class CommunicatorTest : public testing::TestWithParam<TransportChoice> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorTest, testing::Values(TransportChoice::shm, TransportChoice::tcp),
-                         [](const auto& info) { return test::name_of(info.param); });
+                         [](const auto& instance) { return test::name_of(instance.param); });
 
 Task<void> every_size_there_and_back(Communicator& world) {
   const Rank peer = 1 - world.rank();
@@ -254,7 +254,9 @@ Task<void> cancelled_receive(Communicator& world) {
     std::vector<std::byte> buffer(8);
     const Result<void> result = co_await as_result(with_deadline(5ms, one_recv(&world, 1, 1, &buffer)));
     EXPECT_EQ(result.code(), Errc::timed_out);
-    if (!result) EXPECT_NE(std::string(result.error().what()).find("rank 1"), std::string::npos) << result.error().what();
+    if (!result) {
+      EXPECT_NE(std::string(result.error().what()).find("rank 1"), std::string::npos) << result.error().what();
+    }
     co_await world.send(1, 2, std::span<const std::uint64_t>(&value, 1));
     // Expect: the message that was sent after the cancel is still receivable.
     co_await world.recv(1, 1, std::span(&value, 1));
@@ -294,10 +296,12 @@ Task<void> race_cancel_with_match(Communicator& world) {
   std::uint64_t received = 0;
   for (int round = 0; round < 300; ++round) {
     if (world.rank() == 0) {
-      const Result<void> result = co_await as_result(with_deadline(Duration(round * 1000), one_send(&world, 1, 1, &data)));
+      const Result<void> result =
+          co_await as_result(with_deadline(Duration(round * 1000), one_send(&world, 1, 1, &data)));
       sent += result ? 1 : 0;
     } else {
-      const Result<void> result = co_await as_result(with_deadline(Duration(round * 1000), one_recv(&world, 0, 1, &data)));
+      const Result<void> result =
+          co_await as_result(with_deadline(Duration(round * 1000), one_recv(&world, 0, 1, &data)));
       received += result ? 1 : 0;
     }
   }
@@ -355,6 +359,41 @@ TEST_P(CommunicatorTest, ARankThatGivesUpFailsThoseWhoNeedIt) {
   EXPECT_EQ(test::code_of(outcomes[1].failure), Errc::io);
   EXPECT_NE(test::text_of(outcomes[0].failure).find("rank 1"), std::string::npos) << test::text_of(outcomes[0].failure);
 }
+
+Task<void> leave_early(Communicator& world) {
+  std::byte byte{1};
+  if (world.rank() == 0) {
+    co_await world.send(1, 1, std::span<const std::byte>(&byte, 1));
+    co_return;  // rank 1 wants a second message, rank 2 a first one
+  }
+  if (world.rank() == 1) co_await world.recv(0, 1, std::span(&byte, 1));
+  co_await world.recv(0, 2, std::span(&byte, 1));
+}
+
+TEST_P(CommunicatorTest, WhoStillNeedsARankThatHasLeftIsToldSo) {
+  const std::vector<RankOutcome> outcomes = test::run_world(world(3), leave_early);
+  EXPECT_EQ(outcomes[0].failure, nullptr) << test::text_of(outcomes[0].failure);
+  for (const std::size_t rank : {std::size_t{1}, std::size_t{2}}) {
+    const Errc code = test::code_of(outcomes[rank].failure);
+    EXPECT_TRUE(code == Errc::peer_closed || code == Errc::peer_lost) << test::text_of(outcomes[rank].failure);
+    EXPECT_NE(test::text_of(outcomes[rank].failure).find("rank "), std::string::npos);
+  }
+}
+
+Task<void> send_and_leave(Communicator& world) {
+  constexpr int kMessages = 2000;
+  std::vector<std::byte> data(3000);
+  if (world.rank() == 0) {
+    for (int i = 0; i < kMessages; ++i) co_await world.send(1, 1, std::span<const std::byte>(data));
+    co_return;
+  }
+  // Input that rank 0 never reads: its connection must not be reset because of it.
+  for (int i = 0; i < 50; ++i) co_await world.send(0, 7, std::span<const std::byte>(data).first(100));
+  co_await sleep_for(20ms);
+  for (int i = 0; i < kMessages; ++i) co_await world.recv(0, 1, std::span(data));
+}
+
+TEST_P(CommunicatorTest, WhatWasSentBeforeLeavingInOrderIsDelivered) { in_world(world(2), send_and_leave); }
 
 Task<void> default_timeout(Communicator& world) {
   std::byte byte{};

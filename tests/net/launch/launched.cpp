@@ -95,7 +95,7 @@ Launched::Launched(std::vector<std::string> arguments) : Launched(std::move(argu
 Launched::Launched(std::vector<std::string> arguments, const Options& options) {
   static std::atomic<int> count{0};
   marker_ = "WEFT_LAUNCHED_TEST=" + std::to_string(::getpid()) + "." + std::to_string(count++);
-  std::string program = std::string(WEFT_TEST_BIN_DIR) + "/weftrun";
+  std::string program = std::string(WEFT_TEST_BIN_DIR) + "/" + options.program;
   arguments.insert(arguments.begin(), program);
   std::vector<std::string> environment = options.environment;
   environment.push_back(marker_);

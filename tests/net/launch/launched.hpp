@@ -18,6 +18,7 @@ inline constexpr int kHangMs = 60'000;
 class Launched {
  public:
   struct Options {
+    std::string program = "weftrun";       ///< another one of the build's programs, without a launcher
     std::vector<std::string> environment;  ///< "NAME=value", besides the marker and PATH
     std::string input;                     ///< its standard input; /dev/null where empty
     bool terminal = false;                 ///< its three standard descriptors are a terminal of its own
