@@ -62,7 +62,8 @@ class Cache {
 }  // namespace
 
 Scratch::Scratch(std::size_t bytes)
-    : bytes_(bytes), size_class_(std::max(kSmallestClass, static_cast<unsigned>(std::bit_width(bytes - (bytes != 0))))) {
+    : bytes_(bytes),
+      size_class_(std::max(kSmallestClass, static_cast<unsigned>(std::bit_width(bytes - (bytes != 0))))) {
   data_ = cache().take(size_class_);
 }
 
