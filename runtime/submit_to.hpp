@@ -104,12 +104,13 @@ class [[nodiscard]] SubmitOperation final : public CrossReactorCall {
       auto& promise = task.release().promise();
       promise.on_finished_context = this;
       promise.on_finished = &finished;
-      target().start(promise, &target_scope());
+      return target().start(promise, &target_scope());
     } catch (...) {
       outcome_.template emplace<2>(std::current_exception());
-      call_.reset();
-      end_on_target();
     }
+    // Out of the handler, so that this thread holds the exception no longer when the caller gets it.
+    call_.reset();
+    end_on_target();
   }
 
   static std::coroutine_handle<> finished(PromiseBase& base) noexcept {

@@ -55,15 +55,38 @@ std::vector<std::vector<unsigned>> cores_by_affinity() {
   return cores;
 }
 
-std::vector<std::vector<unsigned>> cores() {
-  std::vector<std::vector<unsigned>> found = cores_by_hwloc();
-  return found.empty() ? cores_by_affinity() : found;
+const std::vector<std::vector<unsigned>>& cores() {
+  // A fact about the process, found out once: threads that are bound later would see less.
+  static const std::vector<std::vector<unsigned>> all = [] {
+    std::vector<std::vector<unsigned>> found = cores_by_hwloc();
+    return found.empty() ? cores_by_affinity() : found;
+  }();
+  return all;
+}
+
+std::vector<unsigned> processors_of_this_thread() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  std::vector<unsigned> processors;
+  if (::pthread_getaffinity_np(::pthread_self(), sizeof allowed, &allowed) != 0) return processors;
+  for (unsigned processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &allowed)) processors.push_back(processor);
+  }
+  return processors;
+}
+
+void allow_this_thread(const std::vector<unsigned>& processors) noexcept {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  for (const unsigned processor : processors) CPU_SET(processor, &set);
+  // Fails only where the mask was narrowed from outside meanwhile; then that is what counts.
+  ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
 }
 
 }  // namespace
 
 std::vector<unsigned> available_processors() {
-  const std::vector<std::vector<unsigned>> all = cores();
+  const std::vector<std::vector<unsigned>>& all = cores();
   std::vector<unsigned> processors;
   for (std::size_t depth = 0;; ++depth) {
     const std::size_t before = processors.size();
@@ -83,6 +106,19 @@ Outcome bind_this_thread(unsigned processor) noexcept {
   CPU_SET(processor, &set);
   const int failed = ::pthread_setaffinity_np(::pthread_self(), sizeof set, &set);
   return failed == 0 ? Outcome() : Outcome{errc_from_errno(failed), kNoRank, failed};
+}
+
+void unbind_this_thread() noexcept { allow_this_thread(available_processors()); }
+
+ThreadBinding::ThreadBinding() noexcept = default;
+
+ThreadBinding::~ThreadBinding() {
+  if (!before_.empty()) allow_this_thread(before_);
+}
+
+Outcome ThreadBinding::bind(unsigned processor) noexcept {
+  if (before_.empty()) before_ = processors_of_this_thread();
+  return bind_this_thread(processor);
 }
 
 void name_this_thread(const std::string& name) noexcept {
