@@ -1,3 +1,4 @@
+# shellcheck shell=bash disable=SC2034  # the variables are for those who source this
 # Sourced by tests/run.sh and examples/quickstart.sh: the distribution packages a build needs, and their installation.
 # Nothing here runs apt when nothing is missing, and no plan that would change a kernel or a boot loader is carried out.
 
@@ -60,8 +61,8 @@ weft_install() {
     weft_say "packages: this distribution cannot install them"
     return 1
   fi
-  if grep -Eq '^(Inst|Remv) (linux-(image|modules|headers)|grub|shim|initramfs|dracut|systemd-boot|udev|kmod)' <<<"$plan"
-  then
+  local boot='linux-(image|modules|headers)|grub|shim|initramfs|dracut|systemd-boot|udev|kmod'
+  if grep -Eq "^(Inst|Remv) ($boot)" <<<"$plan"; then
     weft_say "packages: refused: the plan would touch a kernel or boot loader:"
     grep -E '^(Inst|Remv) ' <<<"$plan"
     return 1
@@ -95,12 +96,15 @@ weft_find_clang() {
     if command -v "clang++-$version" >/dev/null &&
        compgen -G "/usr/lib/llvm-$version/lib/clang/*/lib/linux/libclang_rt.tsan-*.a" >/dev/null; then
       weft_clang="clang++-$version"
+      if ! command -v "llvm-symbolizer-$version" >/dev/null && ! weft_install "llvm-$version"; then
+        weft_say "packages: without llvm-$version sanitizer findings may come without names and lines"
+      fi
       return 0
     fi
     command -v apt-get >/dev/null || continue
     if ! apt-cache show "clang-$version" >/dev/null 2>&1 && weft_may_install; then weft_update_lists; fi
     apt-cache show "clang-$version" >/dev/null 2>&1 || continue
-    if weft_install "clang-$version" "libclang-rt-$version-dev"; then
+    if weft_install "clang-$version" "libclang-rt-$version-dev" "llvm-$version"; then
       weft_clang="clang++-$version"
       return 0
     fi

@@ -16,5 +16,6 @@ function(weft_add_header_check layer)
   if(sources)
     add_library(weft_${layer}_header_check OBJECT ${sources})
     target_link_libraries(weft_${layer}_header_check PRIVATE weft_${layer} weft_warnings)
+    target_compile_options(weft_${layer}_header_check PRIVATE -O0 -g0)  # nobody runs them
   endif()
 endfunction()

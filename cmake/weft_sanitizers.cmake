@@ -14,6 +14,13 @@ elseif(WEFT_SANITIZE)
   message(FATAL_ERROR "WEFT_SANITIZE is '${WEFT_SANITIZE}'; use address, thread or nothing")
 endif()
 if(WEFT_SANITIZE)
+  # The compiler's own symbolizer: one of another version may not read its debug information, and a finding without
+  # names and lines helps nobody.
+  string(REGEX MATCH "^[0-9]+" major ${CMAKE_CXX_COMPILER_VERSION})
+  find_program(WEFT_SYMBOLIZER NAMES llvm-symbolizer-${major} llvm-symbolizer)
+  if(WEFT_SYMBOLIZER)
+    string(APPEND weft_sanitizer_environment ":external_symbolizer_path=${WEFT_SYMBOLIZER}")
+  endif()
   add_compile_options(${weft_sanitizer_flags})
   add_link_options(${weft_sanitizer_flags})
 endif()

@@ -16,7 +16,8 @@ function(weft_add_layer layer)
   target_compile_options(${target} PRIVATE
     -fmacro-prefix-map=${PROJECT_SOURCE_DIR}/= -fmacro-prefix-map=${PROJECT_BINARY_DIR}/include/weft/=)
   set_target_properties(${target} PROPERTIES
-    INSTALL_RPATH $ORIGIN EXPORT_NAME ${layer} VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
+    INSTALL_RPATH $ORIGIN EXPORT_NAME ${layer} VERSION ${PROJECT_VERSION}
+    SOVERSION ${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
   weft_add_header_check(${layer})
 endfunction()
 
