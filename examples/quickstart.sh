@@ -26,5 +26,5 @@ if [[ ! -f build/release/build.ninja ]]; then
   run_quietly build/release.configure.log cmake --preset release -D WEFT_BUILD_TESTS=OFF
 fi
 run_quietly build/release.build.log cmake --build build/release --target weftrun train_digits
-weft_say "quickstart: build/release/bin/weftrun -n 2 build/release/bin/train_digits $*"
-exec build/release/bin/weftrun -n 2 build/release/bin/train_digits "$@"
+weft_say "quickstart: build/release/bin/weftrun -n 2 --prefix off build/release/bin/train_digits $*"
+exec build/release/bin/weftrun -n 2 --prefix off build/release/bin/train_digits "$@"

@@ -11,8 +11,8 @@ namespace {
 // The end of a process reaches all its sockets at once; a busy host may take some turns to look.
 constexpr Duration kOwnNewsGrace = std::chrono::milliseconds(300);
 
-// What a receiver gets to say whether it lets go of a send that was cancelled. Until then the buffer may be read, so the
-// sender cannot go on. Ten times what a turn of a busy host takes, and within the 2 s in which a silent peer is lost.
+// What a receiver gets to say whether it lets go of a send that was cancelled. Until then the buffer may be read, so
+// the sender cannot go on. Ten times what a turn of a busy host takes, and within the 2 s of a silent peer.
 constexpr Duration kWithdrawalGrace = std::chrono::seconds(1);
 
 }  // namespace
@@ -24,7 +24,7 @@ void Fabric::on_withdrawing(std::int32_t peer, std::uint32_t slot) noexcept {
 Task<void> Fabric::await_withdrawal(std::int32_t peer, std::uint32_t slot) {
   co_await sleep_for(kWithdrawalGrace);
   if (!messenger_.still_withdrawing(slot)) co_return;
-  // Closing the connection is what keeps a peer that wakes up later from reading a buffer that is no longer ours to lend.
+  // Closing the connection keeps a peer that wakes up later from reading a buffer that is no longer ours to lend.
   messenger_.peer_ended(peer, PeerState::lost, Outcome{Errc::peer_lost, peer, 0},
                         "it has not answered for 1 s whether it lets go of a send that was cancelled");
 }
@@ -72,7 +72,8 @@ void Fabric::on_store_lost(std::string_view cause) noexcept {
   const Outcome outcome = known ? messenger_.peer(0).end : Outcome{Errc::peer_lost, 0, 0};
   for (std::int32_t rank = 1; rank < messenger_.world_size(); ++rank) {
     if (rank == rank_ || messenger_.peer_state(rank) == PeerState::connected) continue;
-    messenger_.peer_ended(rank, PeerState::lost, outcome, "it cannot be reached: rank 0, which keeps the store, is gone");
+    messenger_.peer_ended(rank, PeerState::lost, outcome,
+                          "it cannot be reached: rank 0, which keeps the store, is gone");
   }
 }
 

@@ -33,8 +33,8 @@ Task<void> serve_store(Store* store) {
   store->served.set();
 }
 
-/// What ended a rank, and which other rank is to blame for it: one that has ended itself. A rank that this one disagreed
-/// with, or has waited for in vain, may be well.
+/// What ended a rank, and which other rank is to blame for it: one that has ended itself. A rank that this one
+/// disagreed with, or has waited for in vain, may be well.
 std::pair<Errc, std::int32_t> blame(const std::exception_ptr& failure) {
   try {
     std::rethrow_exception(failure);

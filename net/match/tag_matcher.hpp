@@ -88,11 +88,12 @@ class TagMatcher {
     hand_out_taken(visit);
   }
 
-  /// Shows every queued message of `context` to `visit(const UnexpectedMessage&)`, oldest first; they stay. `visit` must
-  /// not call the matcher. Cost: linear in what is queued.
+  /// Shows every queued message of `context` to `visit(const UnexpectedMessage&)`, oldest first; they stay. `visit`
+  /// must not call the matcher. Cost: linear in what is queued.
   template <typename Visit>
   void for_each_unexpected(std::uint32_t context, Visit visit) noexcept {
-    for (UnexpectedMessage* message = arrivals_.first(); message != nullptr; message = arrivals_.next(*message)) {
+    for (UnexpectedMessage* message = arrivals_.first(); message != nullptr;
+         message = arrivals_.next(*message)) {
       if (message->header().context == context) visit(static_cast<const UnexpectedMessage&>(*message));
     }
   }

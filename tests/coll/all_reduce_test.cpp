@@ -296,7 +296,8 @@ TEST_P(AllReduceTest, RanksThatDisagreeAreToldWhatTheOtherCalled) {
   for (int how = 0; how < 3; ++how) {
     int mismatches = 0;
     int explained = 0;
-    for (const RankOutcome& outcome : test::run_world(world(), [how](Communicator& comm) { return disagree(comm, how); })) {
+    const auto main = [how](Communicator& comm) { return disagree(comm, how); };
+    for (const RankOutcome& outcome : test::run_world(world(), main)) {
       const Errc code = test::code_of(outcome.failure);
       const std::string text = test::text_of(outcome.failure);
       // Expect: no success and no hang; ranks that did not meet each other hear of it from those who did.
