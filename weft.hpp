@@ -4,6 +4,7 @@
 
 // Tasks and the one thread they run on.
 #include "weft/runtime/as_result.hpp"
+#include "weft/runtime/as_task.hpp"
 #include "weft/runtime/cancellation.hpp"
 #include "weft/runtime/channel.hpp"
 #include "weft/runtime/clock.hpp"

@@ -32,16 +32,20 @@ class Communicator {
   /// "world", or what split() and dup() made of it; stands in messages.
   [[nodiscard]] const std::string& name() const noexcept { return group_->name(); }
 
+  // send, recv and sendrecv describe an operation; it starts when the result is awaited, there or later, also through
+  // with_deadline, as_result and as_task.
+
   /// Sends `bytes` to rank `to`. Completes when the buffer may be reused, which for a large message is when it has been
   /// received.
   /// Lifetime: `bytes` until the await ends.
   /// Errors: peer_lost, peer_closed, cancelled, timed_out; invalid_argument is thrown by the call itself.
   /// Cost: no allocation; up to the transport's eager limit one copy into it.
-  [[nodiscard]] net::SendOperation send(Rank to, Tag tag, std::span<const std::byte> bytes) {
-    return {*group_, {"send"}, to, group_->context(), tag, bytes};
+  [[nodiscard]] net::SendCall send(Rank to, Tag tag, std::span<const std::byte> bytes) {
+    net::check_rank(*group_, "send", to, false);
+    return {group_.get(), to, tag, bytes};
   }
   template <Sendable T, std::size_t N>
-  [[nodiscard]] net::SendOperation send(Rank to, Tag tag, std::span<T, N> values) {
+  [[nodiscard]] net::SendCall send(Rank to, Tag tag, std::span<T, N> values) {
     return send(to, tag, std::span<const std::byte>(std::as_bytes(values)));
   }
 
@@ -49,20 +53,23 @@ class Communicator {
   /// Lifetime: `bytes` until the await ends.
   /// Errors: as send; truncated when the message is longer (its beginning is in `bytes`, nothing behind it is written).
   /// A receive that has matched ends with its value, whatever is cancelled.
-  [[nodiscard]] net::RecvOperation recv(Rank from, TagPattern tag, std::span<std::byte> bytes) {
-    return {*group_, {"recv"}, from, group_->context(), tag, bytes};
+  [[nodiscard]] net::RecvCall recv(Rank from, TagPattern tag, std::span<std::byte> bytes) {
+    net::check_rank(*group_, "recv", from, true);
+    return {group_.get(), from, tag, bytes};
   }
   template <Sendable T, std::size_t N>
     requires(!std::is_const_v<T>)
-  [[nodiscard]] net::RecvOperation recv(Rank from, TagPattern tag, std::span<T, N> values) {
+  [[nodiscard]] net::RecvCall recv(Rank from, TagPattern tag, std::span<T, N> values) {
     return recv(from, tag, std::span<std::byte>(std::as_writable_bytes(values)));
   }
 
   /// Sends and receives at once, so that two ranks can exchange without waiting for each other. Gives what recv gives.
   /// The buffers must not overlap.
-  [[nodiscard]] net::SendRecvOperation sendrecv(Rank to, Tag send_tag, std::span<const std::byte> out, Rank from,
-                                                TagPattern recv_tag, std::span<std::byte> in) {
-    return {*group_, {"sendrecv"}, group_->context(), to, send_tag, out, from, recv_tag, in};
+  [[nodiscard]] net::SendRecvCall sendrecv(Rank to, Tag send_tag, std::span<const std::byte> out, Rank from,
+                                           TagPattern recv_tag, std::span<std::byte> in) {
+    net::check_rank(*group_, "sendrecv", to, false);
+    net::check_rank(*group_, "sendrecv", from, true);
+    return {group_.get(), to, send_tag, out, from, recv_tag, in};
   }
 
   /// Collective: makes a communicator of the ranks that give the same `color` (0 and up), numbered by `key`, then by

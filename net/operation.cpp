@@ -6,11 +6,7 @@ namespace weft::net {
 namespace {
 
 std::int32_t checked_world_rank(const Group& group, OperationName name, Rank rank) {
-  if (!group.has(rank)) {
-    throw Error(Errc::invalid_argument, name.name,
-                "rank " + std::to_string(rank) + " is not in '" + group.name() + "', which has ranks 0 to " +
-                    std::to_string(group.size() - 1));
-  }
+  check_rank(group, name.name, rank, false);
   return group.world_rank(rank);
 }
 
@@ -45,6 +41,13 @@ std::string rank_text(const Group& group, std::int32_t world_rank) {
 }
 
 }  // namespace
+
+void check_rank(const Group& group, const char* operation, Rank rank, bool any) {
+  if (group.has(rank) || (any && rank == any_rank)) return;
+  throw Error(Errc::invalid_argument, operation,
+              "rank " + std::to_string(rank) + " is not in '" + group.name() + "', which has ranks 0 to " +
+                  std::to_string(group.size() - 1));
+}
 
 void Operation::arm_timeout(Reactor& reactor) noexcept {
   reactor_ = &reactor;

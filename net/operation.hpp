@@ -160,4 +160,47 @@ class [[nodiscard]] SendRecvOperation final : public Operation {
   bool both_started_ = false;
 };
 
+/// What Communicator::send gives: the operation before it starts. Trivial to copy; each await of it sends once more.
+/// Lifetime: the communicator and the bytes, until the await ends.
+struct SendCall {
+  Group* group;
+  Rank to;
+  Tag tag;
+  std::span<const std::byte> bytes;
+
+  [[nodiscard]] SendOperation operator co_await() const {
+    return {*group, OperationName{"send"}, to, group->context(), tag, bytes};
+  }
+};
+
+/// What Communicator::recv gives. As SendCall.
+struct RecvCall {
+  Group* group;
+  Rank from;
+  TagPattern tag;
+  std::span<std::byte> bytes;
+
+  [[nodiscard]] RecvOperation operator co_await() const {
+    return {*group, OperationName{"recv"}, from, group->context(), tag, bytes};
+  }
+};
+
+/// What Communicator::sendrecv gives. As SendCall.
+struct SendRecvCall {
+  Group* group;
+  Rank to;
+  Tag send_tag;
+  std::span<const std::byte> out;
+  Rank from;
+  TagPattern recv_tag;
+  std::span<std::byte> in;
+
+  [[nodiscard]] SendRecvOperation operator co_await() const {
+    return {*group, OperationName{"sendrecv"}, group->context(), to, send_tag, out, from, recv_tag, in};
+  }
+};
+
+/// Errors: throws Error(invalid_argument) when `rank` is no member of `group`; any_rank passes where `any` says so.
+void check_rank(const Group& group, const char* operation, Rank rank, bool any);
+
 }  // namespace weft::net

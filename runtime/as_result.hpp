@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weft/runtime/as_task.hpp"
 #include "weft/runtime/result.hpp"
 #include "weft/runtime/task.hpp"
 
@@ -23,6 +24,12 @@ Task<Result<T>> as_result(Task<T> task) {
   } catch (Error& error) {
     co_return Result<T>(std::move(error));
   }
+}
+
+/// The same for a call: `co_await as_result(world.recv(3, tag, bytes))`.
+template <AwaitableCall C>
+Task<Result<call_result_t<C>>> as_result(C call) {
+  return as_result(as_task(std::move(call)));
 }
 
 }  // namespace weft

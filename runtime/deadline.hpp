@@ -4,6 +4,7 @@
 #include <type_traits>
 #include <utility>
 
+#include "weft/runtime/as_task.hpp"
 #include "weft/runtime/current.hpp"
 #include "weft/runtime/reactor.hpp"
 #include "weft/runtime/task.hpp"
@@ -64,6 +65,12 @@ Task<T> with_deadline(Duration timeout, Task<T> task) {
     T value = co_await std::move(limited);
     co_return std::move(value);
   }
+}
+
+/// The same for a call: `co_await with_deadline(50ms, world.recv(3, tag, bytes))`. `limit` is an Instant or a Duration.
+template <typename Limit, AwaitableCall C>
+Task<call_result_t<C>> with_deadline(Limit limit, C call) {
+  return with_deadline(limit, as_task(std::move(call)));
 }
 
 }  // namespace weft

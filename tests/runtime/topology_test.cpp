@@ -25,12 +25,33 @@ TEST(Topology, ReportsTheProcessorsOfTheAffinityMaskOnce) {
   EXPECT_LE(available_cores(), processors.size());
 }
 
-TEST(Topology, FollowsANarrowerMask) {
+TEST(Topology, ABoundThreadStillKnowsWhatTheProcessMayUse) {
+  const std::vector<unsigned> all = available_processors();
+  std::thread([&all] {
+    ASSERT_TRUE(bind_this_thread(all.back()).ok());
+    EXPECT_EQ(available_processors(), all);
+    std::thread([&all] {
+      unbind_this_thread();  // a thread starts where its maker was bound
+      cpu_set_t mask;
+      CPU_ZERO(&mask);
+      ASSERT_EQ(::sched_getaffinity(0, sizeof mask, &mask), 0);
+      EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&mask)), all.size());
+    }).join();
+  }).join();
+}
+
+TEST(Topology, ABindingEndsWithItsScope) {
   std::thread([] {
-    const unsigned last = available_processors().back();
-    ASSERT_TRUE(bind_this_thread(last).ok());
-    EXPECT_EQ(available_processors(), std::vector<unsigned>{last});
-    EXPECT_EQ(available_cores(), 1U);
+    const std::vector<unsigned> all = available_processors();
+    {
+      ThreadBinding binding;
+      ASSERT_TRUE(binding.bind(all.back()).ok());
+      EXPECT_EQ(::sched_getcpu(), static_cast<int>(all.back()));
+    }
+    cpu_set_t mask;
+    CPU_ZERO(&mask);
+    ASSERT_EQ(::sched_getaffinity(0, sizeof mask, &mask), 0);
+    EXPECT_EQ(static_cast<std::size_t>(CPU_COUNT(&mask)), all.size());
   }).join();
 }
 
