@@ -133,8 +133,8 @@ TEST(BucketSchedulerRanks, RanksThatRegisteredDifferentParametersAreAllToldTheFi
     EXPECT_NE(text.find("'layer3'"), std::string::npos) << text;
 }
 
-// Rank 1 fails after the first step; the others go on until a step fails. That may be the first one: whoever is still in
-// it when the news comes is told at once.
+// Rank 1 fails after the first step; the others go on until a step fails. That may be the first one: whoever is still
+// in it when the news comes is told at once.
 Task<void> fail_early(Communicator& world, Told* told) {
   const std::vector<ParameterInfo> parameters = layers();
   BucketScheduler scheduler(world, parameters);
