@@ -173,6 +173,9 @@ int detail::run_program(const char* program, const RankMain& main) {
       } catch (const std::exception& error) {
         report(program, who, error.what());
         exit_code = kExitFailure;
+      } catch (...) {
+        report(program, who, "ended by an exception that is no std::exception");
+        exit_code = kExitFailure;
       }
     }
   } catch (const Error& error) {
