@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "allocation_counter.hpp"
+#include "support/allocation_count.hpp"
 #include "syscall_counter.hpp"
 #include "weft/coll/all_reduce.hpp"
 #include "weft/coll/barrier.hpp"
@@ -117,9 +117,9 @@ Task<void> measure(Session& session, Record& record, Plan plan, Subject& subject
     }
     samples.clear();
     co_await meet(world);
-    const std::uint64_t before = allocations_of_this_thread();
+    const std::uint64_t before = weft::test::allocations_of_this_thread();
     co_await subject.run(plan.grains, &samples);
-    allocations += allocations_of_this_thread() - before;
+    allocations += weft::test::allocations_of_this_thread() - before;
     if (subject.slowest_rank_counts()) {
       co_await weft::coll::all_reduce(world, samples.values(), weft::coll::max);
     }

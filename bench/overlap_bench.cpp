@@ -16,9 +16,9 @@
 #include <cmath>
 #include <stdexcept>
 
-#include "allocation_counter.hpp"
 #include "benchmarks.hpp"
 #include "spin.hpp"
+#include "support/allocation_count.hpp"
 #include "weft/coll/all_reduce.hpp"
 #include "weft/gpu/bucket_scheduler.hpp"
 #include "weft/gpu/host_stream.hpp"
@@ -193,9 +193,9 @@ Task<Found> measure_steps(Session& session, Model& model, Steps& steps, std::siz
     co_await meet(session.world);
     co_await model.communicate(&steps.communication);
     co_await meet(session.world);
-    const std::uint64_t before = allocations_of_this_thread();
+    const std::uint64_t before = weft::test::allocations_of_this_thread();
     co_await model.together(&steps.together);
-    allocations += allocations_of_this_thread() - before;
+    allocations += weft::test::allocations_of_this_thread() - before;
     steps.hidden.push_back(model.hidden_share());
   }
   Found found;

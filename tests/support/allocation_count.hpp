@@ -1,4 +1,5 @@
-// Counts what a thread takes from the heap through operator new, so that a test can show that a path takes nothing.
+// Counts what a thread takes from the heap through operator new, so that a test can show that a path takes nothing, and
+// a benchmark what an operation takes. Linking it replaces operator new of the whole program.
 #pragma once
 
 #include <cstdint>
