@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <chrono>
 #include <cstring>
 #include <numeric>
 #include <random>
+#include <thread>
 #include <vector>
 
 #include "support/world.hpp"
@@ -286,6 +288,31 @@ Task<void> withdrawn_send(Communicator& world) {
 }
 
 TEST_P(CommunicatorTest, ALargeSendThatNobodyTookIsWithdrawn) { in_world(world(2), withdrawn_send); }
+
+Task<void> send_to_the_frozen(Communicator& world, std::atomic<bool>* given_up) {
+  std::vector<std::byte> data(1000000);
+  std::byte byte{};
+  if (world.rank() == 1) {
+    co_await world.recv(0, 1, std::span(&byte, 1));
+    while (!given_up->load()) std::this_thread::yield();  // this rank's reactor answers nobody
+    const Result<MessageInfo> result = co_await as_result(world.recv(0, 2, std::span(data)));
+    EXPECT_EQ(result.code(), Errc::peer_lost);
+    co_return;
+  }
+  co_await world.send(1, 1, std::span<const std::byte>(&byte, 1));
+  const Result<void> result =
+      co_await as_result(with_deadline(20ms, world.send(1, 2, std::span<const std::byte>(data))));
+  EXPECT_EQ(result.code(), Errc::timed_out);
+  given_up->store(true);
+  // Expect: the buffer is ours, at the price of the peer.
+  const Result<void> next = co_await as_result(world.send(1, 3, std::span<const std::byte>(&byte, 1)));
+  EXPECT_EQ(next.code(), Errc::peer_lost);
+}
+
+TEST_P(CommunicatorTest, ADeadlineEndsASendToARankThatAnswersNobody) {
+  std::atomic<bool> given_up{false};
+  in_world(world(2), [&](Communicator& comm) { return send_to_the_frozen(comm, &given_up); });
+}
 
 Task<void> race_cancel_with_match(Communicator& world) {
   // Whoever wins: a send that ends with its value was received, one that timed out was not.
