@@ -85,6 +85,8 @@ class Fabric final : private Poller, private Connector, private StoreEvents {
 
   // fabric_failure.cpp
   void on_peer_ended(std::int32_t peer) noexcept override;
+  void break_groups(std::int32_t peer) noexcept;
+  Task<void> break_groups_later(std::int32_t peer);
   void on_withdrawing(std::int32_t peer, std::uint32_t slot) noexcept override;
   void on_early_collective(std::int32_t peer, const WireHeader& header, std::uint32_t note) noexcept override;
   void on_rank_lost(std::int32_t rank, std::int32_t at_fault, std::string_view cause) noexcept override;

@@ -31,7 +31,22 @@ Task<void> Fabric::await_withdrawal(std::int32_t peer, std::uint32_t slot) {
 
 void Fabric::on_peer_ended(std::int32_t peer) noexcept {
   peer_ended_.set();
+  // Who has said goodbye has sent his part of every collective he came to, and the others may be about to finish one.
+  // Those who still need him fail by that; the rest hear of it a little later.
+  if (messenger_.peer_state(peer) == PeerState::left && nursery_ != nullptr && !leaving_) {
+    nursery_->start(break_groups_later(peer));
+  } else {
+    break_groups(peer);
+  }
+}
+
+void Fabric::break_groups(std::int32_t peer) noexcept {
   for (Group* group = groups_.first(); group != nullptr; group = groups_.next(*group)) group->on_member_ended(peer);
+}
+
+Task<void> Fabric::break_groups_later(std::int32_t peer) {
+  co_await sleep_for(kOwnNewsGrace);
+  break_groups(peer);
 }
 
 void Fabric::on_early_collective(std::int32_t peer, const WireHeader& header, std::uint32_t note) noexcept {
