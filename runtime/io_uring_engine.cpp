@@ -2,6 +2,17 @@
 
 #if WEFT_WITH_IO_URING
 
+#if defined(__SANITIZE_THREAD__)
+#define WEFT_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define WEFT_THREAD_SANITIZER 1
+#endif
+#endif
+#ifdef WEFT_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
+#endif
+
 #include <fcntl.h>
 #include <liburing.h>
 #include <poll.h>
@@ -44,6 +55,17 @@ constexpr unsigned kOneThread = IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_
 // arrival at a busy socket.
 constexpr unsigned kCooperative = IORING_SETUP_COOP_TASKRUN;
 
+// liburing maps and unmaps its rings by bare system calls, which the thread sanitizer does not see. These two tell it
+// that a mapping comes after every earlier one at its address has gone; else it takes two owners' writes for a race.
+#ifdef WEFT_THREAD_SANITIZER
+char rings_of_all_threads;
+void before_unmapping() noexcept { __tsan_release(&rings_of_all_threads); }
+void after_mapping() noexcept { __tsan_acquire(&rings_of_all_threads); }
+#else
+void before_unmapping() noexcept {}
+void after_mapping() noexcept {}
+#endif
+
 /// 0 or a negative errno.
 int open_ring(io_uring& ring, unsigned flags) noexcept {
   io_uring_params parameters{};
@@ -52,7 +74,13 @@ int open_ring(io_uring& ring, unsigned flags) noexcept {
   parameters.cq_entries = kCompletionEntries;
   const int status = ::io_uring_queue_init_params(kSubmissionEntries, &ring, &parameters);
   if (status == 0) ::io_uring_ring_dontfork(&ring);  // a forked child must not write into the parent's rings
+  after_mapping();
   return status;
+}
+
+void close_ring(io_uring& ring) noexcept {
+  before_unmapping();
+  ::io_uring_queue_exit(&ring);
 }
 
 // Numbers, because a thread's id may come back with another thread.
@@ -71,7 +99,7 @@ class IoUringEngine final : public IoEngine {
   IoUringEngine(const IoUringEngine&) = delete;
   IoUringEngine& operator=(const IoUringEngine&) = delete;
   ~IoUringEngine() override {
-    if (open_) ::io_uring_queue_exit(&ring_);
+    if (open_) close_ring(ring_);
   }
 
   [[nodiscard]] const char* name() const noexcept override { return "io_uring"; }
@@ -151,7 +179,7 @@ void IoUringEngine::take_ring() noexcept {
 }
 
 void IoUringEngine::leave_ring() noexcept {
-  if (open_) ::io_uring_queue_exit(&ring_);
+  if (open_) close_ring(ring_);
   open_ = false;
   owner_ = 0;
   to_cancel_.clear();
