@@ -78,13 +78,11 @@ TEST(Partition, MorePartsThanElementsLeavesEmptyPartsAtTheEnd) {
   EXPECT_EQ(partition.chunk(4), (Chunk{3, 0}));
 }
 
-TEST(Partition, IsAConstantExpression) {
-  static_assert(Partition(10, 4).chunk(1) == Chunk{3, 3});
-  static_assert(Partition(10, 4).chunk(3) == Chunk{8, 2});
-  static_assert(Partition(100, 3, 16).chunk(0) == Chunk{0, 48});
-  static_assert(Partition(100, 3, 16).chunk(2) == Chunk{80, 20});
-  SUCCEED();
-}
+// Expect: a partition is a constant expression.
+static_assert(Partition(10, 4).chunk(1) == Chunk{3, 3});
+static_assert(Partition(10, 4).chunk(3) == Chunk{8, 2});
+static_assert(Partition(100, 3, 16).chunk(0) == Chunk{0, 48});
+static_assert(Partition(100, 3, 16).chunk(2) == Chunk{80, 20});
 
 TEST(PartitionDeathTest, RefusesZeroPartsAndUnknownParts) {
   EXPECT_DEATH((void)Partition(1, 0), "parts must be at least 1");

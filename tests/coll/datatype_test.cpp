@@ -30,19 +30,17 @@ TEST(Datatype, AValueFromOutsideIsRecognised) {
   EXPECT_EQ(to_string(foreign), "unknown dtype");
 }
 
-TEST(Datatype, TypesMapToTheirDtype) {
-  static_assert(dtype_of<float> == Dtype::f32 && dtype_of<double> == Dtype::f64);
-  static_assert(dtype_of<weft::f16> == Dtype::f16 && dtype_of<weft::bf16> == Dtype::bf16);
-  static_assert(dtype_of<std::int32_t> == Dtype::i32 && dtype_of<std::uint32_t> == Dtype::u32);
-  static_assert(dtype_of<long> == Dtype::i64 && dtype_of<long long> == Dtype::i64);
-  static_assert(dtype_of<unsigned long> == Dtype::u64 && dtype_of<unsigned long long> == Dtype::u64);
-  static_assert(dtype_of<std::int8_t> == Dtype::i8 && dtype_of<std::uint8_t> == Dtype::u8);
-  static_assert(dtype_of<std::int16_t> == Dtype::i16 && dtype_of<std::uint16_t> == Dtype::u16);
-  static_assert(!Reducible<bool> && !Reducible<char> && !Reducible<std::byte> && !Reducible<long double>);
-  static_assert(!Reducible<const float> && !Reducible<float*>);
-  static_assert(size_of(dtype_of<weft::f16>) == sizeof(weft::f16) && size_of(dtype_of<double>) == sizeof(double));
-  SUCCEED();
-}
+// Expect: types map to their Dtype.
+static_assert(dtype_of<float> == Dtype::f32 && dtype_of<double> == Dtype::f64);
+static_assert(dtype_of<weft::f16> == Dtype::f16 && dtype_of<weft::bf16> == Dtype::bf16);
+static_assert(dtype_of<std::int32_t> == Dtype::i32 && dtype_of<std::uint32_t> == Dtype::u32);
+static_assert(dtype_of<long> == Dtype::i64 && dtype_of<long long> == Dtype::i64);
+static_assert(dtype_of<unsigned long> == Dtype::u64 && dtype_of<unsigned long long> == Dtype::u64);
+static_assert(dtype_of<std::int8_t> == Dtype::i8 && dtype_of<std::uint8_t> == Dtype::u8);
+static_assert(dtype_of<std::int16_t> == Dtype::i16 && dtype_of<std::uint16_t> == Dtype::u16);
+static_assert(!Reducible<bool> && !Reducible<char> && !Reducible<std::byte> && !Reducible<long double>);
+static_assert(!Reducible<const float> && !Reducible<float*>);
+static_assert(size_of(dtype_of<weft::f16>) == sizeof(weft::f16) && size_of(dtype_of<double>) == sizeof(double));
 
 TEST(ReduceOp, EveryReductionHasANameOfItsOwn) {
   std::set<std::string_view> names;
